@@ -1,0 +1,43 @@
+"""Evenhand: is what we see unfair treatment, or noise, and how sure are we?"""
+
+from importlib.metadata import version as _version
+
+from evenhand import datasets
+from evenhand.audits.group import audit_group
+from evenhand.errors import (
+    DataError,
+    EvenhandError,
+    EvenhandWarning,
+    MissingDependencyError,
+    UsageError,
+)
+from evenhand.intake import AuditData, read
+from evenhand.metrics import METRICS, Metric, cell_metric, row_metric
+from evenhand.plan import Plan
+from evenhand.results import AuditResult, AuditRun, Finding, Interval, Verdict
+from evenhand.run import audit
+
+__version__ = _version("evenhand")
+
+__all__ = [
+    "METRICS",
+    "AuditData",
+    "AuditResult",
+    "AuditRun",
+    "DataError",
+    "EvenhandError",
+    "EvenhandWarning",
+    "Finding",
+    "Interval",
+    "Metric",
+    "MissingDependencyError",
+    "Plan",
+    "UsageError",
+    "Verdict",
+    "audit",
+    "audit_group",
+    "cell_metric",
+    "datasets",
+    "read",
+    "row_metric",
+]

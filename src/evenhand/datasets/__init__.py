@@ -1,0 +1,20 @@
+"""Names to data: real data with source, licence and checksum, synthetic data with known disparity."""
+
+from __future__ import annotations
+
+from evenhand.datasets.decided import adult, adult_table, compas, load
+from evenhand.datasets.registry import DatasetRow, known
+from evenhand.datasets.synthetic import planted, planted_values
+from evenhand.datasets.tables import table
+
+__all__ = [
+    "DatasetRow",
+    "adult",
+    "adult_table",
+    "compas",
+    "known",
+    "load",
+    "planted",
+    "planted_values",
+    "table",
+]

@@ -1,0 +1,236 @@
+"""`Column`: one column of any source as numbers, or as codes and labels.
+
+Whatever the back end, the same content becomes the same column: this is where frames end.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import math
+import numbers
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import DataError
+from evenhand.intake.wording import number_text
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Column:
+    """One column, coded.
+
+    Parameters
+    ----------
+    kind : {"number", "truth", "label"}
+        Numbers; True and False as 1.0 and 0.0; or codes into `labels`.
+    values : ndarray, shape (records,)
+        Floats with NaN where missing, or int codes with -1 where missing.
+    labels : tuple of str
+        The texts the codes stand for; empty for numbers.
+    """
+
+    kind: str
+    values: NDArray[Any]  # (records,)
+    labels: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def missing(self) -> NDArray[np.bool_]:
+        """Mark the records without a value."""
+        mask: NDArray[np.bool_] = self.values < 0 if self.kind == "label" else np.isnan(self.values)
+        return mask
+
+    def distinct(self) -> tuple[IntArray, tuple[float, ...] | tuple[str, ...]]:
+        """Return each record's place among the distinct values that occur, and these values sorted."""
+        if self.kind == "label":
+            return relabel(self.values, self.labels)
+        codes, found = factorise_numbers(self.values)
+        return codes, tuple(float(v) for v in found)
+
+    def texts(self) -> tuple[IntArray, tuple[str, ...]]:
+        """Return each record's place among the distinct labels that occur, and these labels sorted."""
+        codes, found = self.distinct()
+        if self.kind == "truth":
+            return relabel(codes, tuple("True" if v else "False" for v in found))
+        if self.kind == "number":
+            return relabel(codes, tuple(number_text(float(v)) for v in found))
+        return codes, tuple(str(v) for v in found)
+
+    def take(self, keep: NDArray[np.bool_]) -> Column:
+        """Return the marked records."""
+        return Column(kind=self.kind, values=self.values[keep], labels=self.labels)
+
+    def plain(self) -> NDArray[Any]:
+        """Return numbers as floats and labels as an array of texts, None where missing."""
+        if self.kind != "label":
+            return np.asarray(self.values, dtype=np.float64)
+        texts: NDArray[Any] = np.array([*self.labels, None], dtype=object)
+        return np.asarray(texts[self.values])
+
+
+def relabel(codes: IntArray, labels: tuple[str, ...]) -> tuple[IntArray, tuple[str, ...]]:
+    """Keep the labels that occur, merge equal ones and sort them.
+
+    Examples
+    --------
+    >>> codes, labels = relabel(np.array([2, 0, -1]), ("b", "unused", "a"))
+    >>> codes.tolist(), labels
+    ([0, 1, -1], ('a', 'b'))
+    """
+    used = np.bincount(codes[codes >= 0], minlength=len(labels)) > 0
+    found = tuple(sorted({label for label, use in zip(labels, used, strict=True) if use}))
+    place = {label: i for i, label in enumerate(found)}
+    table = np.array([*(place.get(label, -1) for label in labels), -1], dtype=np.int64)
+    return table[codes], found
+
+
+def factorise_numbers(values: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Return each number's place among the sorted distinct ones (-1 for NaN), and these."""
+    known = ~np.isnan(values)
+    inside = values if known.all() else values[known]
+    codes = np.full(values.shape, -1, dtype=np.int64)
+    if not inside.size:
+        return codes, np.empty(0)
+    low, high = float(inside.min()), float(inside.max())
+    if math.isfinite(low) and math.isfinite(high) and high - low < 65536:
+        whole = inside.astype(np.int64)
+        if (whole == inside).all():  # small whole numbers need no sorting
+            used = np.bincount(whole - int(low)) > 0
+            place = np.cumsum(used) - 1
+            codes[known] = place[whole - int(low)]
+            return codes, np.flatnonzero(used).astype(np.float64) + int(low)
+    found, codes[known] = np.unique(inside, return_inverse=True)
+    return codes, found
+
+
+def from_codes(codes: Any, labels: Iterable[Any]) -> Column:
+    """Make a label column from codes (-1 where missing) and texts; blank texts are missing."""
+    texts = ["" if is_missing(v) else _text(v) for v in labels]
+    table = np.array([*(i if t.strip() else -1 for i, t in enumerate(texts)), -1], dtype=np.int64)
+    return Column(kind="label", values=table[np.asarray(codes, dtype=np.int64)], labels=tuple(texts))
+
+
+def from_values(values: Any, name: str) -> Column:
+    """Turn a one-dimensional array, list or series into a column.
+
+    Parameters
+    ----------
+    values : array-like or series
+        Numbers, booleans or labels; never changed.
+    name : str
+        For messages.
+
+    Returns
+    -------
+    Column
+
+    Examples
+    --------
+    >>> from_values(["a", None, "b", float("nan")], "x").values.tolist()
+    [0, -1, 2, -1]
+    >>> from_values([True, None, False], "x").kind
+    'truth'
+    """
+    if hasattr(values, "dtype") and not isinstance(values, np.ndarray | np.generic):
+        from evenhand.intake.frames import series_column
+
+        column = series_column(values, name)
+        if column is not None:
+            return column
+    if isinstance(values, np.ma.MaskedArray):
+        inside, mask = _from_array(np.asarray(values.data), name), np.ma.getmaskarray(values)
+        gap = -1 if inside.kind == "label" else math.nan
+        return Column(kind=inside.kind, values=np.where(mask, gap, inside.values), labels=inside.labels)
+    if isinstance(values, np.ndarray):
+        return _from_array(values, name)
+    if isinstance(values, str | bytes | Mapping) or not hasattr(values, "__len__"):
+        if not hasattr(values, "__array__"):
+            raise DataError(f"`{name}` must be an array or a list; got {type(values).__name__}.")
+        return _from_array(np.asarray(values), name)
+    return _from_array(_list_array(values), name)
+
+
+def _list_array(values: Any) -> NDArray[Any]:
+    # numpy would turn a list of texts and NaN into texts, and a missing label into the text "nan".
+    if hasattr(values, "__array__"):
+        return np.asarray(values)
+    items = list(values)
+    types = set(map(type, items))
+    if any(issubclass(t, list | tuple | np.ndarray) for t in types):
+        return np.empty((len(items), 2))  # the caller refuses it by its shape
+    if types and (types <= {int, float} or types == {bool}):
+        try:
+            return np.asarray(items)
+        except OverflowError:
+            return np.asarray(items, dtype=np.float64)
+    array = np.empty(len(items), dtype=object)
+    array[:] = items
+    return array
+
+
+def _from_array(array: NDArray[Any], name: str) -> Column:
+    if array.ndim != 1:
+        shape = " x ".join(str(s) for s in array.shape) or "a single value"
+        raise DataError(f"`{name}` must be one-dimensional, one value per row; got {shape}.")
+    kind = array.dtype.kind
+    if kind == "b":
+        return Column(kind="truth", values=array.astype(np.float64))
+    if kind in "iuf":
+        return Column(kind="number", values=array.astype(np.float64))
+    if kind in "mM":
+        texts = np.where(np.isnat(array), "", array.astype(str))
+        return _from_objects(texts.tolist(), name)
+    if kind in "UOST":
+        return _from_objects(array.tolist(), name)
+    raise DataError(f"`{name}` has values of type {array.dtype}; numbers, booleans or labels are needed.")
+
+
+def _from_objects(items: list[Any], name: str) -> Column:
+    place: dict[Any, int] = {}
+    try:
+        codes = np.array([place.setdefault(v, len(place)) for v in items], dtype=np.int64)
+    except TypeError as error:
+        raise DataError(f"`{name}` holds values that are not labels or numbers: {error}.") from None
+    found = list(place)
+    known = [v for v in found if not is_missing(v)]
+    if known and all(isinstance(v, bool | np.bool_) for v in known):
+        table = np.array([math.nan if is_missing(v) else float(v) for v in found])
+        return Column(kind="truth", values=table[codes])
+    if all(isinstance(v, numbers.Real | decimal.Decimal | np.number) for v in known) and known:
+        table = np.array([math.nan if is_missing(v) else float(v) for v in found])
+        return Column(kind="number", values=table[codes])
+    return from_codes(codes, found)
+
+
+def is_missing(value: Any) -> bool:
+    """Say whether a value stands for "not known": None, NaN, NaT or a frame library's NA."""
+    if value is None or value is np.ma.masked:
+        return True
+    if isinstance(value, str | bytes):
+        return False
+    try:
+        return bool(value != value)
+    except TypeError:  # pandas.NA refuses to be true or false
+        return True
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", errors="replace")
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value))
+    if isinstance(value, numbers.Real | decimal.Decimal | np.number):
+        return number_text(float(value))
+    if isinstance(value, datetime.datetime) and value.time() == datetime.time():
+        return value.date().isoformat()
+    return str(value)

@@ -1,0 +1,122 @@
+"""DuckDB: relations and the files it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from evenhand.errors import DataError
+from evenhand.intake.columns import Column, from_codes, from_values
+
+# A column of texts with more distinct values than this is fetched as texts, not coded by the engine.
+MOST_CODED = 5000
+
+_WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
+_NUMBERS = (*_WHOLE, *(f"U{t}" for t in _WHOLE), "FLOAT", "DOUBLE", "REAL", "DECIMAL")
+
+
+class DuckEngine:
+    """A DuckDB relation as an engine; the user's connection gets no table and no view.
+
+    Parameters
+    ----------
+    relation : duckdb.DuckDBPyRelation
+        Where the rows are.
+    names : mapping of str to str, optional
+        The user's column names to the relation's; the same when not given.
+    """
+
+    def __init__(self, relation: Any, names: Mapping[str, str] | None = None) -> None:
+        self._relation = relation
+        own = [str(c) for c in relation.columns]
+        self._names = dict(names) if names is not None else {c: c for c in own}
+        kinds = {c: _kind(str(t)) for c, t in zip(own, relation.dtypes, strict=True)}
+        self.kinds: Mapping[str, str] = {name: kinds[column] for name, column in self._names.items()}
+
+    def check_case(self, wanted: Sequence[str]) -> None:
+        """Refuse a needed column that DuckDB cannot tell from another one: it ignores case."""
+        lower = [c.lower() for c in self._relation.columns]
+        for name in wanted:
+            if lower.count(self._names[name].lower()) > 1:
+                raise DataError(f"Column `{name}` occurs more than once when case is ignored, as DuckDB does; rename.")
+
+    def quote(self, name: str) -> str:
+        """Return a column's name as SQL."""
+        return '"' + self._names[name].replace('"', '""') + '"'
+
+    def literal(self, text: str) -> str:
+        """Return a label as SQL."""
+        return "'" + text.replace("'", "''") + "'"
+
+    def group(self, keys: Sequence[str], sums: Sequence[str], most: int) -> list[Any]:
+        """Group and add up on the engine."""
+        named = [f"{sql} AS c{i}" for i, sql in enumerate([*keys, *sums])]
+        result = self._relation.aggregate(", ".join(named), ", ".join(keys)).limit(most).fetchnumpy()
+        return [result[f"c{i}"] for i in range(len(named))]
+
+    def peek(self, column: str, rows: int) -> list[Any]:
+        """Return the distinct values among the first rows."""
+        return [row[0] for row in self._relation.project(column).limit(rows).distinct().fetchall()]
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        return int(self._relation.aggregate("count(*) AS n").fetchall()[0][0])
+
+    def fetch(self, wanted: Sequence[str]) -> dict[str, Column]:
+        """Bring the wanted columns into memory; the engine codes the labels.
+
+        Parameters
+        ----------
+        wanted : sequence of str
+            Column names that are known to exist.
+
+        Returns
+        -------
+        dict of str to Column
+        """
+        texts: dict[str, list[str]] = {}
+        parts = []
+        for i, name in enumerate(wanted):
+            sql, kind = self.quote(name), self.kinds[name]
+            if kind == "number":
+                sql = f"CAST({sql} AS DOUBLE)"
+            elif kind != "truth":
+                sql = f"CAST({sql} AS VARCHAR)"
+                found = self._texts(sql)
+                if found is not None:
+                    texts[name] = found
+                    listed = ", ".join(self.literal(t) for t in found)
+                    sql = f"enum_code(CAST({sql} AS ENUM({listed})))" if found else "NULL"
+            parts.append(f"{sql} AS c{i}")
+        result = self._relation.project(", ".join(parts)).fetchnumpy()
+        columns = {}
+        for i, name in enumerate(wanted):
+            values = result[f"c{i}"]
+            if name in texts:
+                columns[name] = from_codes(_codes(values, bool(texts[name])), texts[name])
+            else:
+                columns[name] = from_values(values, name)
+        return columns
+
+    def _texts(self, sql: str) -> list[str] | None:
+        found = self._relation.project(f"{sql} AS v").distinct().limit(MOST_CODED + 1).fetchall()
+        return None if len(found) > MOST_CODED else [row[0] for row in found if row[0] is not None]
+
+
+def _codes(values: Any, known: bool) -> Any:
+    if not known:
+        return np.full(len(values), -1, dtype=np.int64)
+    mask = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
+    codes = np.asarray(np.ma.getdata(values)).astype(np.int64)
+    return codes if mask is None else np.where(mask, -1, codes)
+
+
+def _kind(dtype: str) -> str:
+    if dtype == "BOOLEAN":
+        return "truth"
+    if dtype == "VARCHAR":
+        return "label"
+    plain = dtype.split("(")[0] if dtype.endswith(")") else dtype
+    return "number" if plain in _NUMBERS else "other"

@@ -1,0 +1,271 @@
+"""Records -> `AuditData`, one record per row, or merged into cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.intake.data import Attribute, AuditData, Moments, RowCounts
+from evenhand.intake.fingerprint import Fingerprint
+from evenhand.intake.options import Options
+from evenhand.intake.records import Records, ScoreBins
+from evenhand.intake.values import value_array, value_names
+from evenhand.intake.wording import number_text
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Sums = tuple[FloatArray, FloatArray, FloatArray]
+
+
+def finish(records: Records, options: Options, *, cells: bool = False) -> AuditData:
+    """Make the `AuditData` that keeps every record.
+
+    Parameters
+    ----------
+    records : Records
+        One per row, or the merged cells.
+    options : Options
+        What was asked.
+    cells : bool
+        Whether the records are merged cells.
+
+    Returns
+    -------
+    AuditData
+    """
+    weights, bins = records.weights, records.bins
+    score = records.score
+    if score is not None and bins is not None:
+        score = bins.middle(score.astype(np.int64))
+    weight = None if weights.total is None else weights.total / weights.count
+    moments = {name: Moments(wv=_own(a), wwv=_own(b), wwvv=_own(c)) for name, (a, b, c) in records.moments.items()}
+    crossed = tuple(intersect(names, records.attributes) for names in options.intersections)
+    return AuditData(
+        outcome=_own_or_none(records.outcome),
+        outcome_kind=records.outcome_kind,
+        decision=_own_or_none(records.decision),
+        score=_own_or_none(score),
+        score_kind=records.score_kind,
+        score_bins=None if bins is None else bins.bins,
+        attributes=tuple(replace(a, codes=_own(a.codes)) for a in (*records.attributes, *crossed)),
+        continuous={name: _own(v) for name, v in records.continuous.items()},
+        features={name: _own(column.plain()) for name, column in records.features.items()},
+        count=_own(weights.count),
+        weight=_own_or_none(weight),
+        weight_square=_own_or_none(weights.square),
+        moments=moments if cells else None,
+        columns=_column_names(options),
+        rows=RowCounts(rows_in=records.rows_in, rows_used=records.rows_used, dropped=records.dropped),
+        notes=records.notes,
+        fingerprint=_fingerprint(records, cells),
+    )
+
+
+def finish_cells(records: Records, options: Options) -> AuditData:
+    """Merge records that agree in every key into cells, in an order that does not depend on the engine.
+
+    Parameters
+    ----------
+    records : Records
+        From rows, or from the cells of an engine before their labels were read.
+    options : Options
+        What was asked.
+
+    Returns
+    -------
+    AuditData
+    """
+    if records.score is not None and records.bins is None:
+        records = _bin_rows(records, options.score_bins)
+    cell, first = _cells(records)
+    weights, constant = records.weights, records.weights.constant
+
+    def add(values: NDArray[Any]) -> NDArray[Any]:
+        return np.bincount(cell, weights=values, minlength=len(first))
+
+    total = None if weights.total is None else _steady(add(weights.total))
+    count = np.zeros(len(first), dtype=np.int64)
+    np.add.at(count, cell, weights.count)
+    outcome = None if records.outcome is None else records.outcome[first]
+    if records.outcome is not None and records.outcome_kind == "numeric":
+        scale = weights.count if weights.total is None else weights.total
+        outcome = _steady(add(records.outcome * scale) / add(scale))
+    merged = replace(
+        records,
+        outcome=outcome,
+        decision=None if records.decision is None else records.decision[first],
+        score=None if records.score is None else records.score[first],
+        attributes=tuple(replace(a, codes=a.codes[first]) for a in records.attributes),
+        features={},
+        weights=replace(
+            weights,
+            count=count,
+            total=total,
+            square=None if weights.square is None else _steady(add(weights.square)),
+        ),
+        moments={
+            name: _steady_sums(add(a) / constant, add(b) / constant**2, add(c) / constant**2, count)
+            for name, (a, b, c) in records.moments.items()
+        },
+    )
+    if options.features:
+        note = "Features are not collected, because rows were added up to cells; use rows='keep' to keep them."
+        merged = replace(merged, notes=(*merged.notes, note))
+    return finish(merged, options, cells=True)
+
+
+def intersect(names: Sequence[str], attributes: Sequence[Attribute]) -> Attribute:
+    """Cross several attributes into one; only combinations that occur become groups.
+
+    Examples
+    --------
+    >>> sex = Attribute(name="sex", labels=("F", "M"), codes=np.array([0, 1, 1]))
+    >>> old = Attribute(name="old", labels=("n", "y"), codes=np.array([1, 0, 0]))
+    >>> both = intersect(["sex", "old"], [sex, old])
+    >>> both.name, both.labels, both.codes.tolist()
+    ('sex × old', ('F & y', 'M & n'), [0, 1, 1])
+    """
+    by_name = {a.name: a for a in attributes}
+    parts = [by_name[n] for n in names]
+    joint, found = _joint([(a.codes, len(a.labels)) for a in parts])
+    first = _first_places(joint, len(found))
+    labels = [" & ".join(a.labels[a.codes[i]] for a in parts) for i in first]
+    order = sorted(range(len(labels)), key=labels.__getitem__)
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    return Attribute(name=" × ".join(names), labels=tuple(labels[i] for i in order), codes=place[joint])
+
+
+def row_sums(name: str, outcome: FloatArray, score: FloatArray, count: IntArray, weight: FloatArray) -> Sums:
+    """Return w v, w² v and w² v² of each record, for one value name."""
+    v = value_array(name, outcome, score)
+    return count * weight * v, count * weight**2 * v, count * weight**2 * v**2
+
+
+def _bin_rows(records: Records, bins: int) -> Records:
+    score = records.score
+    assert score is not None
+    calibrated = records.score_kind == "probability"
+    cuts = ScoreBins(
+        low=0.0 if calibrated else float(score.min()),
+        high=1.0 if calibrated else float(score.max()),
+        bins=bins,
+    )
+    weights = records.weights
+    weight = np.ones(len(score)) if weights.total is None else weights.total / weights.count
+    outcome = np.zeros(len(score)) if records.outcome is None else records.outcome
+    names = value_names(records.outcome_kind, records.score_kind)
+    return replace(
+        records,
+        score=cuts.place(score).astype(np.float64),
+        bins=cuts,
+        moments={n: row_sums(n, outcome, score, weights.count, weight) for n in names},
+        weights=replace(weights, constant=1.0),
+    )
+
+
+def _cells(records: Records) -> tuple[IntArray, IntArray]:
+    keys: list[tuple[IntArray, int]] = [(a.codes, len(a.labels)) for a in records.attributes]
+    if records.outcome is not None and records.outcome_kind == "binary":
+        keys.append((records.outcome.astype(np.int64), 2))
+    if records.decision is not None:
+        keys.append((records.decision.astype(np.int64), 2))
+    if records.score is not None and records.bins is not None:
+        keys.append((records.score.astype(np.int64), records.bins.bins))
+    cell, found = _joint(keys)
+    return cell, _first_places(cell, len(found))
+
+
+def _joint(keys: Sequence[tuple[IntArray, int]]) -> tuple[IntArray, IntArray]:
+    # Mixed radix; compressed before it could overflow.
+    joint = np.zeros(len(keys[0][0]), dtype=np.int64)
+    size = 1
+    for codes, levels in keys:
+        if size * levels >= 2**62:
+            found, joint = np.unique(joint, return_inverse=True)
+            size = len(found)
+        joint = joint * levels + codes
+        size *= levels
+    if size <= 2**22:
+        used = np.bincount(joint, minlength=size) > 0
+        return (np.cumsum(used) - 1)[joint], np.flatnonzero(used)
+    found, joint = np.unique(joint, return_inverse=True)
+    return joint.astype(np.int64), found
+
+
+def _first_places(cell: IntArray, cells: int) -> IntArray:
+    first = np.empty(cells, dtype=np.int64)
+    first[cell[::-1]] = np.arange(len(cell) - 1, -1, -1)
+    return first
+
+
+def _steady_sums(wv: FloatArray, wwv: FloatArray, wwvv: FloatArray, count: IntArray) -> Sums:
+    # A sum that cancels is rounded at the scale of its terms (Cauchy-Schwarz), not at its own.
+    return _steady(wv, np.sqrt(wwvv * count)), _steady(wwv, np.maximum(np.abs(wwv), wwvv)), _steady(wwvv)
+
+
+def _steady(values: FloatArray, scale: FloatArray | None = None) -> FloatArray:
+    # Engines add in whatever order their threads finish. Twelve digits are the same on every run and
+    # are far below the noise of any sample.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        size = np.abs(values) if scale is None else scale
+        digits = np.where(size == 0, 0, np.floor(np.log10(size)))
+        unit = 10.0 ** np.clip(11 - digits, -290, 290)
+        rounded: FloatArray = np.round(values * unit) / unit
+    return np.where(np.isfinite(rounded), rounded, values)
+
+
+def _fingerprint(records: Records, cells: bool) -> str:
+    weights = records.weights
+    mark = Fingerprint(weights.count)
+    for name, values in (
+        ("outcome", records.outcome),
+        ("decision", records.decision),
+        ("score", records.score),
+    ):
+        # In cells a numeric outcome is a mean, whose last digits depend on the order of adding.
+        if values is not None and not (cells and name == "outcome" and records.outcome_kind == "numeric"):
+            mark.numbers(name, values)
+    for attribute in records.attributes:
+        mark.labels(f"group:{attribute.name}", attribute.codes, attribute.labels)
+    for name, values in records.continuous.items():
+        mark.numbers(f"continuous:{name}", values)
+    for name, column in records.features.items():
+        if column.kind == "label":
+            mark.labels(f"feature:{name}", column.values, column.labels)
+        else:
+            mark.numbers(f"feature:{name}", column.values)
+    if records.bins is not None:
+        mark.note(f"bins:{records.bins}")
+    if weights.total is not None:
+        if cells:
+            mark.note(f"weight:{weights.total.sum():.8e}")
+        else:
+            mark.numbers("weight", weights.total)
+    return mark.hex()
+
+
+def _column_names(options: Options) -> dict[str, str]:
+    named = {
+        "outcome": options.outcome,
+        "decision": options.decision,
+        "score": options.score,
+        "weight": options.weight,
+    }
+    if options.threshold is not None:
+        named["decision"] = f"{options.score} >= {number_text(options.threshold)}"
+    return {role: name for role, name in named.items() if name is not None}
+
+
+def _own(array: NDArray[Any]) -> NDArray[Any]:
+    copy = np.array(array)
+    copy.flags.writeable = False
+    return copy
+
+
+def _own_or_none(array: FloatArray | None) -> FloatArray | None:
+    return None if array is None else _own(array)

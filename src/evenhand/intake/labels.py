@@ -1,0 +1,228 @@
+"""Which label counts as 1: outcomes and decisions that come as words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import DataError, UsageError
+from evenhand.intake.columns import Column
+from evenhand.intake.wording import listing, number_text
+
+FloatArray = NDArray[np.float64]
+
+# Positive first. Compared without case, outer blanks and trailing dots.
+_PAIRS = (
+    ("1", "0"),
+    ("1.0", "0.0"),
+    ("1", "-1"),
+    ("+1", "-1"),
+    ("1.0", "-1.0"),
+    ("yes", "no"),
+    ("y", "n"),
+    ("true", "false"),
+    ("t", "f"),
+    ("positive", "negative"),
+    ("pos", "neg"),
+    ("+", "-"),
+    ("good", "bad"),
+    ("approved", "denied"),
+    ("approved", "rejected"),
+    ("approved", "declined"),
+    ("approve", "deny"),
+    ("approve", "reject"),
+    ("accepted", "rejected"),
+    ("accepted", "denied"),
+    ("accepted", "declined"),
+    ("accept", "reject"),
+    ("granted", "denied"),
+    ("granted", "rejected"),
+    ("grant", "deny"),
+    ("admitted", "rejected"),
+    ("admitted", "denied"),
+    ("selected", "rejected"),
+    ("hired", "rejected"),
+    ("pass", "fail"),
+    ("passed", "failed"),
+    ("success", "failure"),
+)
+_COMPARISON = re.compile(r"^(<=|>=|<|>|≤|≥)\s*(\S.*)$")
+_NEGATION = re.compile(r"^(?:not|no|non)[\s_-]+(\S.*)$")
+
+
+def code_binary(column: Column, *, role: str, name: str, positive: Any = None) -> tuple[FloatArray, str, str | None]:
+    """Turn an outcome or a decision into 0.0 and 1.0, or leave a numeric outcome as it is.
+
+    Parameters
+    ----------
+    column : Column
+        What the source holds.
+    role : {"outcome", "decision"}
+        Only an outcome may be numeric.
+    name : str
+        The column's name, for messages.
+    positive : object or mapping of role to object, optional
+        The value that counts as 1.
+
+    Returns
+    -------
+    values : ndarray, shape (records,)
+        NaN where missing.
+    kind : {"binary", "numeric"}
+        What the values are.
+    note : str or None
+        What was decided on the user's behalf.
+
+    Examples
+    --------
+    >>> from evenhand.intake.columns import from_values
+    >>> income = from_values([">50K", "<=50K."], "income")
+    >>> values, kind, note = code_binary(income, role="outcome", name="income")
+    >>> values.tolist(), kind, note
+    ([1.0, 0.0], 'binary', '`income`: `>50K` counts as 1 and `<=50K.` as 0.')
+    """
+    codes, found = column.distinct()
+    if not found:
+        return np.full(len(column), np.nan), "binary", None
+    texts = [_show(column.kind, v) for v in found]
+    wanted, strict = positive_for(role, positive)
+    if wanted is not None:
+        hits = _matching(column.kind, found, wanted)
+        if hits.any():
+            return _spread(hits.astype(np.float64), codes), "binary", _note(name, texts, hits)
+        if strict:
+            raise DataError(
+                f"`positive` for {role} is {wanted!r}, which does not occur in column `{name}`; "
+                f"it holds {listing(texts)}. Name one of its values."
+            )
+    coding = _plain_coding(column.kind, found)
+    if coding is not None:
+        ordinary = column.kind == "truth" or (column.kind == "number" and set(found) <= {0.0, 1.0})
+        note = None if ordinary else _note(name, texts, coding == 1)
+        return _spread(coding, codes), "binary", note
+    if role == "outcome" and column.kind == "number" and not _whole_pair(found):
+        return np.asarray(column.values, dtype=np.float64), "numeric", None
+    raise DataError(_refusal(column.kind, role, name, texts))
+
+
+def check_positive(columns: Mapping[str, Column], positive: Any) -> None:
+    """Refuse one positive value for all roles that occurs in none of them: it would change nothing."""
+    if positive is None or isinstance(positive, Mapping) or not columns:
+        return
+    held = []
+    for column in columns.values():
+        found = column.distinct()[1]
+        if _matching(column.kind, found, positive).any():
+            return
+        held += [_show(column.kind, v) for v in found[:5]]
+    raise DataError(
+        f"`positive` is {positive!r}, which does not occur in column {listing(columns)}; values there are "
+        f"{listing(held)}. Name one of them."
+    )
+
+
+def _refusal(kind: str, role: str, name: str, texts: Sequence[str]) -> str:
+    if len(texts) <= 2:
+        asked = " or ".join(f"positive={t!r}" if kind == "label" else f"positive={t}" for t in texts)
+        held = " and ".join(f"`{t}`" for t in texts)
+        word = "labels" if len(texts) == 2 else "one label"
+        return f"Column `{name}` has the {word} {held}, and which counts as 1 is not known. Pass {asked}."
+    if role == "decision" and kind == "number":
+        return (
+            f"Column `{name}` has {len(texts):,} values ({listing(texts)}); a decision has 2, such as 0 "
+            f"and 1. If it is a score, pass it as `score` with a `threshold`."
+        )
+    return (
+        f"Column `{name}` has {len(texts):,} labels ({listing(texts)}); a binary {role} has 2. "
+        f"Name the one that counts as 1 with `positive`; the others then count as 0."
+    )
+
+
+def positive_for(role: str, positive: Any) -> tuple[Any, bool]:
+    """Return the positive value named for a role, and whether it must occur in the role's column."""
+    # One value for both roles may fit only one of them; a mapping means what it says.
+    if isinstance(positive, Mapping):
+        unknown = [str(k) for k in positive if k not in ("outcome", "decision")]
+        if unknown:
+            raise UsageError(f"`positive` has the key {listing(unknown)}; allowed are `outcome`, `decision`.")
+        return positive.get(role), True
+    return positive, False
+
+
+def _matching(kind: str, found: Sequence[float] | Sequence[str], wanted: Any) -> NDArray[np.bool_]:
+    if kind == "label":
+        exact = np.array([v == str(wanted) for v in found])
+        return exact if exact.any() else np.array([_token(str(v)) == _token(str(wanted)) for v in found])
+    word = _token(str(wanted))
+    number = {"true": 1.0, "false": 0.0}.get(word)
+    if number is None:
+        try:
+            number = float(word)
+        except ValueError:
+            return np.zeros(len(found), dtype=bool)
+    return np.array([v == number for v in found])
+
+
+def _plain_coding(kind: str, found: Sequence[float] | Sequence[str]) -> FloatArray | None:
+    """Return 0 or 1 for each value when that can be read without help, else None."""
+    if kind != "label":
+        numbers = {float(v) for v in found}
+        if numbers <= {0.0, 1.0}:
+            return np.array([float(v) for v in found])
+        return np.array([float(float(v) == 1.0) for v in found]) if numbers <= {-1.0, 1.0} else None
+    tokens = [_token(str(v)) for v in found]
+    positive = _positive_token(sorted(set(tokens)))
+    if positive is None:
+        return None
+    return np.array([float(t in positive) for t in tokens])
+
+
+def _positive_token(tokens: list[str]) -> set[str] | None:
+    if len(tokens) == 1:
+        # A constant column is allowed when every known pair puts its word on the same side.
+        sides = {side for pair in _PAIRS for side, word in enumerate(pair) if word == tokens[0]}
+        return None if len(sides) != 1 else (set(tokens) if sides == {0} else set())
+    if len(tokens) != 2:
+        return None
+    for a, b in (tokens, tokens[::-1]):
+        if (a, b) in _PAIRS:
+            return {a}
+        negated = _NEGATION.match(b)
+        if negated and negated.group(1) == a:
+            return {a}
+        one, other = _COMPARISON.match(a), _COMPARISON.match(b)
+        if one and other and one.group(2) == other.group(2) and one.group(1) in ">=≥" and other.group(1) in "<=≤":
+            return {a}
+    return None
+
+
+def _token(text: str) -> str:
+    return text.strip().rstrip(". \t").casefold()
+
+
+def _whole_pair(found: Sequence[float] | Sequence[str]) -> bool:
+    return len(found) == 2 and all(float(v).is_integer() for v in found)
+
+
+def _show(kind: str, value: float | str) -> str:
+    if kind == "truth":
+        return "True" if value else "False"
+    return number_text(float(value)) if kind == "number" else str(value)
+
+
+def _note(name: str, texts: Sequence[str], hits: NDArray[np.bool_]) -> str:
+    ones = [t for t, h in zip(texts, hits, strict=True) if h]
+    zeros = [t for t, h in zip(texts, hits, strict=True) if not h]
+    if not zeros:
+        return f"`{name}`: {listing(ones)} counts as 1."
+    if not ones:
+        return f"`{name}`: {listing(zeros)} counts as 0."
+    return f"`{name}`: {listing(ones)} counts as 1 and {listing(zeros)} as 0."
+
+
+def _spread(coding: FloatArray, codes: NDArray[np.int64]) -> FloatArray:
+    return np.append(coding, np.nan)[codes]

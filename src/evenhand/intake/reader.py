@@ -1,0 +1,217 @@
+"""`read`: anything that holds decisions about people -> `AuditData`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evenhand.errors import DataError
+from evenhand.intake.columns import Column, from_values
+from evenhand.intake.data import AuditData
+from evenhand.intake.finish import finish, finish_cells
+from evenhand.intake.frames import check_lengths, columns_table, frame_columns, frame_names, frame_table
+from evenhand.intake.options import (
+    Intersections,
+    Options,
+    check_columns,
+    check_unique,
+    make_options,
+    refuse_continuous_cells,
+)
+from evenhand.intake.records import Table, code_records
+
+
+def read(
+    source: Any,
+    *,
+    outcome: str | None = None,
+    decision: str | None = None,
+    score: str | None = None,
+    groups: str | Iterable[str],
+    features: str | Iterable[str] | None = None,
+    weight: str | None = None,
+    weight_kind: str = "auto",
+    positive: Any = None,
+    threshold: float | None = None,
+    cuts: Mapping[str, Sequence[float]] | None = None,
+    continuous: str | Iterable[str] = (),
+    intersections: Intersections = False,
+    missing: str = "drop",
+    rows: str = "auto",
+    score_bins: int = 4096,
+) -> AuditData:
+    """Read decisions about people from a file, a frame or an engine.
+
+    Parameters
+    ----------
+    source : path, frame, relation or mapping
+        A CSV, TSV (also gzipped), Parquet or Arrow file; a pandas, polars (eager or lazy) or pyarrow
+        table; a DuckDB relation or a PySpark DataFrame, which are added up where they are; or a
+        mapping of names to arrays. It is never changed.
+    outcome, decision, score : str, optional
+        Columns with what happened, what was decided and the model's score. At least one is needed.
+    groups : str or list of str
+        Columns whose groups are compared.
+    features : list of str, optional
+        The model's inputs; kept when rows are.
+    weight : str, optional
+        Column of weights.
+    weight_kind : {"auto", "frequency", "sampling"}
+        Frequency weights count identical rows, sampling weights stand for a population. "auto" takes
+        whole numbers as frequency weights.
+    positive : object or mapping, optional
+        The value that counts as 1, for outcome and decision, or by role:
+        ``{"outcome": "good", "decision": "granted"}``.
+    threshold : float, optional
+        Without a decision: decide 1 where the score is at least this.
+    cuts : mapping of str to list of float, optional
+        Cut a numeric group column into intervals: ``{"age": [25, 40]}``.
+    continuous : str or list of str
+        Columns tested as continuous instead of by groups.
+    intersections : bool or list of tuples of str
+        True crosses all group columns; a list crosses the given ones.
+    missing : {"drop", "group", "error"}
+        What happens to rows without a group label.
+    rows : {"auto", "keep", "cells"}
+        Keep rows in memory, or add them up to cells. "auto" makes cells of DuckDB relations, Spark
+        frames and files with more than 5 million rows.
+    score_bins : int
+        Number of equal-width bins of the score in cells.
+
+    Returns
+    -------
+    AuditData
+
+    Raises
+    ------
+    DataError
+        One sentence on what is wrong with the data and what to do.
+
+    Examples
+    --------
+    >>> table = {"y": ["yes", "no", "yes", "no"], "d": [1, 0, 0, 0], "sex": ["F", "M", "F", None]}
+    >>> data = read(table, outcome="y", decision="d", groups="sex")
+    >>> data.attributes[0].labels, data.rows.rows_used, dict(data.rows.dropped)
+    (('F', 'M'), 3, {'`sex` is missing': 1})
+    """
+    options = make_options(
+        outcome=outcome,
+        decision=decision,
+        score=score,
+        groups=groups,
+        features=features,
+        weight=weight,
+        weight_kind=weight_kind,
+        positive=positive,
+        threshold=threshold,
+        cuts=cuts,
+        continuous=continuous,
+        intersections=intersections,
+        missing=missing,
+        rows=rows,
+        score_bins=score_bins,
+    )
+    refuse_continuous_cells(options)
+    return _finish(_table(source, options), options)
+
+
+def read_arrays(
+    *,
+    outcome: Any,
+    decision: Any,
+    score: Any,
+    groups: Any,
+    features: Any,
+    weight: Any,
+    **options: Any,
+) -> AuditData:
+    """Check and code plain arrays; `AuditData.from_arrays` is the public name.
+
+    Examples
+    --------
+    >>> data = read_arrays(outcome=[0, 1], decision=None, score=None, groups={"g": ["a", "b"]},
+    ...                    features=None, weight=None)
+    >>> data.count.tolist()
+    [1, 1]
+    """
+    people = _named_columns(groups, "groups")
+    inputs = {} if features is None else _named_columns(features, "features")
+    known = {**inputs, **people}
+    roles: dict[str, Any] = {}
+    for role, values in (("outcome", outcome), ("decision", decision), ("score", score), ("weight", weight)):
+        # A group or a feature may carry a role's name; then the role's array takes another one.
+        roles[role] = None if values is None else (f"{role} array" if role in known else role)
+        if values is not None:
+            known[str(roles[role])] = from_values(values, role)
+    check_lengths({**inputs, **known})
+    asked = make_options(**{"groups": [*people], "features": [*inputs], **roles, **options})
+    refuse_continuous_cells(asked)
+    check_columns(asked, [*known])
+    return _finish(replace(columns_table(known, asked), features=inputs), asked)
+
+
+def _named_columns(values: Any, role: str) -> dict[str, Column]:
+    if isinstance(values, Mapping):
+        return {str(name): from_values(array, str(name)) for name, array in values.items()}
+    names = None if isinstance(values, np.ndarray) else frame_names(values)
+    if names is not None:
+        check_unique(names)
+        columns = frame_columns(values, names)
+        if columns is not None:
+            return columns
+    array = np.asarray(values)
+    if role == "features" and array.ndim == 2:
+        return {f"x{j}": from_values(array[:, j], f"x{j}") for j in range(array.shape[1])}
+    wanted = "a mapping of names to arrays" + (", a frame or a 2-D array" if role == "features" else " or a frame")
+    raise DataError(f"`{role}` must be {wanted}; got {type(values).__name__}.")
+
+
+def _table(source: Any, options: Options) -> Table:
+    if isinstance(source, str | os.PathLike):
+        # Only files and engines need DuckDB, and importing it takes time.
+        from evenhand.intake.paths import file_table
+
+        return file_table(Path(os.fspath(source)), options)
+    engine = _engine(source, options)
+    if engine is None:
+        return frame_table(source, options)
+    from evenhand.intake.engines.plan import engine_cells
+    from evenhand.intake.paths import ROW_LIMIT, wants_cells
+
+    collect = options.rows == "keep"
+    if options.rows == "auto" and options.continuous:
+        collect = not wants_cells(options, engine.count(), ROW_LIMIT)
+    if not collect:
+        return engine_cells(engine, options)
+    return columns_table(engine.fetch(options.columns), options)
+
+
+def _engine(source: Any, options: Options) -> Any:
+    """Return the engine that holds the source, or None when it is in memory."""
+    module = type(source).__module__
+    if "duckdb" in sys.modules and isinstance(source, sys.modules["duckdb"].DuckDBPyRelation):
+        from evenhand.intake.engines.duck import DuckEngine
+
+        check_columns(options, [str(c) for c in source.columns])
+        engine = DuckEngine(source)
+        engine.check_case(options.columns)
+        return engine
+    if module.startswith("pyspark.sql") and type(source).__name__ == "DataFrame":
+        from evenhand.intake.engines.spark import SparkEngine
+
+        check_columns(options, list(source.columns))
+        return SparkEngine(source)
+    return None
+
+
+def _finish(table: Table, options: Options) -> AuditData:
+    records = code_records(table, options)
+    if table.rows is not None or options.rows == "cells":
+        return finish_cells(records, options)
+    return finish(records, options)

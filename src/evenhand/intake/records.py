@@ -1,0 +1,367 @@
+"""Records: the columns of a source, checked, coded and without the rows that cannot be used.
+
+The same steps serve rows and engine cells: a cell is a record that stands for several rows.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import DataError
+from evenhand.intake.columns import Column
+from evenhand.intake.data import Attribute
+from evenhand.intake.labels import check_positive, code_binary
+from evenhand.intake.options import Options
+from evenhand.intake.weights import Weights, WeightSums, code_weights
+from evenhand.intake.wording import count_of, listing, number_text
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+MISSING_LABEL = "(missing)"
+MOST_LABELS = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreBins:
+    """Equal-width bins of a score.
+
+    Parameters
+    ----------
+    low, high : float
+        The range that is cut; 0 and 1 for a probability.
+    bins : int
+        How many bins.
+    """
+
+    low: float
+    high: float
+    bins: int
+
+    @property
+    def scale(self) -> float:
+        """Bins per unit of score; 0 when the score is constant."""
+        return self.bins / (self.high - self.low) if self.high > self.low else 0.0
+
+    def place(self, score: FloatArray) -> IntArray:
+        """Return each score's bin."""
+        return np.clip(np.floor((score - self.low) * self.scale), 0, self.bins - 1).astype(np.int64)
+
+    def middle(self, place: IntArray) -> FloatArray:
+        """Return the middle of each bin."""
+        if self.scale == 0:
+            return np.full(place.shape, self.low)
+        return np.asarray(self.low + (place + 0.5) / self.scale, dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Table:
+    """The needed columns of a source, by role.
+
+    Parameters
+    ----------
+    outcome, decision, score : Column or None
+        In engine cells the score is the bin's number, and a numeric outcome is the cell's mean.
+    groups, continuous, features : mapping of str to Column
+        By name.
+    weights : WeightSums or None
+        Sums over each record's rows.
+    rows : ndarray or None
+        Rows of the source each record stands for; None when each is one.
+    bins : ScoreBins or None
+        The bins when the score is a bin's number.
+    numeric_outcome : bool
+        True when an engine already took the outcome as numeric.
+    moments : mapping of str to three arrays
+        Sums of w v, w² v, w² v² made by the engine.
+    notes : tuple of str
+        What was decided while reading.
+    """
+
+    outcome: Column | None = None
+    decision: Column | None = None
+    score: Column | None = None
+    groups: Mapping[str, Column]
+    continuous: Mapping[str, Column] = field(default_factory=dict)
+    features: Mapping[str, Column] = field(default_factory=dict)
+    weights: WeightSums | None = None
+    rows: IntArray | None = None
+    bins: ScoreBins | None = None
+    numeric_outcome: bool = False
+    moments: Mapping[str, tuple[FloatArray, FloatArray, FloatArray]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def size(self) -> int:
+        """Return the number of records."""
+        single = (self.outcome, self.decision, self.score)
+        columns = [c for c in single if c is not None] + [*self.groups.values(), *self.continuous.values()]
+        return len(columns[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Records:
+    """Coded records that can be used, and the account of those that cannot.
+
+    Parameters
+    ----------
+    outcome, decision, score : ndarray or None
+        Floats; the score is the bin's number when `bins` is given.
+    outcome_kind, score_kind : str
+        As in `AuditData`.
+    attributes : tuple of Attribute
+        Without intersections.
+    continuous, features : mapping
+        By name.
+    weights : Weights
+        Count and sampling weight of each record.
+    bins : ScoreBins or None
+        See `Table`.
+    moments : mapping
+        See `Table`.
+    rows_in, rows_used, dropped, notes
+        As in `AuditData`.
+    """
+
+    outcome: FloatArray | None
+    outcome_kind: str
+    decision: FloatArray | None
+    score: FloatArray | None
+    score_kind: str
+    attributes: tuple[Attribute, ...]
+    continuous: Mapping[str, FloatArray]
+    features: Mapping[str, Column]
+    weights: Weights
+    bins: ScoreBins | None
+    moments: Mapping[str, tuple[FloatArray, FloatArray, FloatArray]]
+    rows_in: int
+    rows_used: int
+    dropped: Mapping[str, int]
+    notes: tuple[str, ...]
+
+
+def code_records(table: Table, options: Options) -> Records:
+    """Check and code a table; every data error that concerns values is raised here.
+
+    Parameters
+    ----------
+    table : Table
+        What a source holds.
+    options : Options
+        What was asked.
+
+    Returns
+    -------
+    Records
+    """
+    size = table.size()
+    rows = np.ones(size, dtype=np.int64) if table.rows is None else table.rows
+    rows_in = int(rows.sum())
+    if rows_in == 0:
+        raise DataError("The table has no rows; at least one row per group is needed.")
+    notes = list(table.notes)
+    named = {options.outcome: table.outcome, options.decision: table.decision}
+    check_positive({n: c for n, c in named.items() if n is not None and c is not None}, options.positive)
+    outcome, outcome_kind = _outcome(table, options, notes)
+    decision = _decision(table, options, notes)
+    groups = {name: _group(column, name, options) for name, column in table.groups.items()}
+    continuous = {name: numbers_of(column, name, "continuous") for name, column in table.continuous.items()}
+
+    gone = _Gone(rows)
+    for role, values in ((options.outcome, outcome), (options.decision, decision)):
+        if values is not None and role is not None:
+            gone.drop(np.isnan(values), f"`{role}` is missing")
+    for name, (codes, _) in groups.items():
+        _drop_missing_group(gone, codes < 0, name, options)
+    for name, values in continuous.items():
+        gone.drop(np.isnan(values), f"`{name}` is missing")
+    weights = code_weights(table.weights, options, rows, gone.kept)
+    if weights.zero is not None:
+        gone.subtract(weights.zero, f"`{options.weight}` is zero")
+    notes.extend(weights.notes)
+    keep = gone.kept
+    if not keep.any():
+        reasons = "; ".join(f"{reason}: {n:,}" for reason, n in gone.dropped.items())
+        raise DataError(f"All {count_of(rows_in, 'row')} are dropped ({reasons}); nothing is left to audit.")
+
+    score, score_kind = _score(table, options, keep)
+    _refuse_infinite(outcome, keep, options.outcome)
+    if options.threshold is not None and score is not None and decision is None:
+        decision = (score >= options.threshold).astype(np.float64)
+        decision = _scatter(decision, keep)
+    return Records(
+        outcome=None if outcome is None else outcome[keep],
+        outcome_kind=outcome_kind,
+        decision=None if decision is None else decision[keep],
+        score=score,
+        score_kind=score_kind,
+        attributes=tuple(
+            _attribute(name, codes[keep], labels, gone.dropped, options) for name, (codes, labels) in groups.items()
+        ),
+        continuous={name: values[keep] for name, values in continuous.items()},
+        features={name: column.take(keep) for name, column in table.features.items()},
+        weights=weights.take(keep),
+        bins=table.bins,
+        moments={name: (a[keep], b[keep], c[keep]) for name, (a, b, c) in table.moments.items()},
+        rows_in=rows_in,
+        rows_used=int(gone.rows[keep].sum()),
+        dropped=dict(gone.dropped),
+        notes=tuple(notes),
+    )
+
+
+class _Gone:
+    """Rows dropped so far: each row is counted under its first reason."""
+
+    def __init__(self, rows: IntArray) -> None:
+        self.rows = rows.copy()
+        self.dropped: dict[str, int] = {}
+
+    @property
+    def kept(self) -> NDArray[np.bool_]:
+        return self.rows > 0
+
+    def drop(self, mask: NDArray[np.bool_], reason: str) -> None:
+        self.subtract(np.where(mask, self.rows, 0), reason)
+
+    def subtract(self, rows: IntArray, reason: str) -> None:
+        taken = np.minimum(rows, self.rows)
+        total = int(taken.sum())
+        if total:
+            self.rows -= taken
+            self.dropped[reason] = self.dropped.get(reason, 0) + total
+
+
+def _outcome(table: Table, options: Options, notes: list[str]) -> tuple[FloatArray | None, str]:
+    if table.outcome is None or options.outcome is None:
+        return None, "none"
+    if table.numeric_outcome:
+        return np.asarray(table.outcome.values, dtype=np.float64), "numeric"
+    values, kind, note = code_binary(table.outcome, role="outcome", name=options.outcome, positive=options.positive)
+    notes.extend([note] if note else [])
+    return values, kind
+
+
+def _decision(table: Table, options: Options, notes: list[str]) -> FloatArray | None:
+    if options.threshold is not None:
+        notes.append(f"Decision is 1 where `{options.score}` >= {number_text(options.threshold)}.")
+        return None if table.decision is None else np.asarray(table.decision.values, dtype=np.float64)
+    if table.decision is None or options.decision is None:
+        return None
+    values, _, note = code_binary(table.decision, role="decision", name=options.decision, positive=options.positive)
+    notes.extend([note] if note else [])
+    return values
+
+
+def _group(column: Column, name: str, options: Options) -> tuple[IntArray, tuple[str, ...]]:
+    points = options.cuts.get(name)
+    if points is None:
+        _refuse_identifier(column, name)
+        codes, labels = column.texts()
+    elif column.kind == "label" and not column.missing.all():
+        raise DataError(f"Column `{name}` is text ({listing(column.labels, 3)}) and cannot be cut; use numbers.")
+    else:
+        codes, labels = cut(np.asarray(column.values, dtype=np.float64), points)
+    if options.missing == "group" and (codes < 0).any():
+        known = labels if MISSING_LABEL in labels else (*labels, MISSING_LABEL)
+        codes = np.where(codes < 0, known.index(MISSING_LABEL), codes)
+        labels = known
+    return codes, labels
+
+
+def _refuse_identifier(column: Column, name: str) -> None:
+    n = len(column.distinct()[1])
+    if n > MOST_LABELS:
+        raise DataError(
+            f"Column `{name}` has {n:,} groups; at most {MOST_LABELS:,} are allowed, so it looks like an "
+            f"identifier or a measurement. Cut it with `cuts`, or name it in `continuous`."
+        )
+
+
+def cut(values: FloatArray, points: tuple[float, ...]) -> tuple[IntArray, tuple[str, ...]]:
+    """Cut numbers into intervals that are closed on the left; -1 where missing.
+
+    Examples
+    --------
+    >>> codes, labels = cut(np.array([20.0, 25.0, 60.0, float("nan")]), (25.0, 40.0))
+    >>> codes.tolist(), labels
+    ([0, 1, 2, -1], ('<25', '25–40', '>=40'))
+    """
+    codes = np.searchsorted(np.array(points), values, side="right").astype(np.int64)
+    texts = [number_text(p) for p in points]
+    inner = [f"{a}–{b}" for a, b in itertools.pairwise(texts)]
+    return np.where(np.isnan(values), -1, codes), (f"<{texts[0]}", *inner, f">={texts[-1]}")
+
+
+def _drop_missing_group(gone: _Gone, missing: NDArray[np.bool_], name: str, options: Options) -> None:
+    n = int(gone.rows[missing].sum())
+    if n and options.missing == "error":
+        raise DataError(
+            f"Column `{name}` is missing in {count_of(n, 'row')}. Drop them with missing='drop', or keep "
+            f"them as a group with missing='group'."
+        )
+    gone.drop(missing, f"`{name}` is missing")
+
+
+def _attribute(
+    name: str, codes: IntArray, labels: tuple[str, ...], dropped: Mapping[str, int], options: Options
+) -> Attribute:
+    used = np.bincount(codes, minlength=len(labels)) > 0
+    found = tuple(label for label, use in zip(labels, used, strict=True) if use)
+    order = np.argsort(np.array(found, dtype=object), kind="stable") if name not in options.cuts else None
+    if len(found) < 2:
+        lost = dropped.get(f"`{name}` is missing", 0)
+        after = f" after dropping {count_of(lost, 'row')} with missing labels" if lost else ""
+        hint = ", or keep missing values as a group with missing='group'" if lost else ""
+        raise DataError(
+            f"Column `{name}` has 1 group (`{found[0]}`){after}; at least 2 are needed. Check `groups`{hint}."
+        )
+    place = np.cumsum(used) - 1
+    if order is not None:
+        place = np.argsort(order, kind="stable")[place]
+        found = tuple(found[i] for i in order)
+    return Attribute(name=name, labels=found, codes=place[codes])
+
+
+def _score(table: Table, options: Options, keep: NDArray[np.bool_]) -> tuple[FloatArray | None, str]:
+    if table.score is None or options.score is None:
+        return None, "none"
+    values = numbers_of(table.score, options.score, "score")[keep]
+    rows = np.ones(len(keep), dtype=np.int64) if table.rows is None else table.rows
+    bad = ~np.isfinite(values)
+    if bad.any():
+        n = int(rows[keep][bad].sum())
+        raise DataError(
+            f"Score `{options.score}` is missing, NaN or infinite in {count_of(n, 'row')} of those used; "
+            f"every score must be a finite number. Remove or fill these rows first."
+        )
+    if table.bins is not None:
+        return values, "probability" if (table.bins.low, table.bins.high) == (0.0, 1.0) else "real"
+    return values, "probability" if values.min() >= 0 and values.max() <= 1 else "real"
+
+
+def numbers_of(column: Column, name: str, role: str) -> FloatArray:
+    """Return a column's numbers, or say that it holds text."""
+    if column.kind == "label":
+        if column.missing.all():
+            return np.full(len(column), math.nan)
+        first = column.labels[int(column.values[~column.missing][0])]
+        raise DataError(f"Column `{name}` must hold numbers to be used as {role}; got text such as `{first}`.")
+    return np.asarray(column.values, dtype=np.float64)
+
+
+def _refuse_infinite(outcome: FloatArray | None, keep: NDArray[np.bool_], name: str | None) -> None:
+    if outcome is not None and np.isinf(outcome[keep]).any():
+        raise DataError(f"Outcome `{name}` is infinite in some rows; every outcome must be a finite number.")
+
+
+def _scatter(values: FloatArray, keep: NDArray[np.bool_]) -> FloatArray:
+    full: NDArray[Any] = np.full(len(keep), np.nan)
+    full[keep] = values
+    return full
