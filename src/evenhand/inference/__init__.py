@@ -1,0 +1,1 @@
+"""Tests, intervals, multiplicity: arrays in, numbers out."""

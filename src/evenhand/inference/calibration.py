@@ -1,0 +1,330 @@
+"""Calibration error of scores in K samples.
+
+The plain expected calibration error (count-weighted mean over bins of the distance between mean outcome
+and mean score) is biased upwards by an amount that depends on the sample's size, so that a small sample
+looks worse than a large one of the same quality. Compared here is its debiased root-mean-square form:
+the squared distance of each bin is estimated without bias by leaving out each row's product with itself,
+(sum e)^2 - sum e^2 over n (n - 1) with e = outcome - score; the count-weighted mean over bins is theta;
+the value shown is sqrt(max(theta, 0)). `ece` gives the plain form for reference.
+
+Hypothesis: two (or all) samples have one theta; their scores may be distributed otherwise.
+Statistic: difference of the thetas over its standard error under the null, with the second-order term that
+remains when both samples are perfectly calibrated.
+Reference: permutations of all rows. Permuting inside bins would keep each group's scores in place and
+centre the permuted difference away from zero when score distributions differ. Above 100,000 rows the bin
+sums of a permutation are drawn from their own normal limit: the cost no longer depends on the rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from evenhand.inference.limits import mover_difference, mover_ratio, onesided_from_limits
+from evenhand.inference.pvalues import TestResult, far_from_rejecting, monte_carlo
+from evenhand.inference.resampling import (
+    ROWS_PER_RECORD,
+    at_margins,
+    undefined,
+    wald_spread,
+)
+from evenhand.inference.samples import Draws
+from evenhand.kernels.moments import distinct
+from evenhand.kernels.subsets import (
+    block_size,
+    in_blocks,
+    random_counts,
+    random_labels,
+    random_subsets,
+    subset_sums,
+)
+
+FloatArray = NDArray[np.float64]
+_Statistic = Callable[[FloatArray], FloatArray]
+
+# Rows in all, and in the smallest group, above which bin sums of a permutation are drawn from their limit.
+LARGE, LARGE_GROUP = 10_000, 1_000
+# Rows of the smallest group below which the test was not measured.
+SMALL = 100
+
+
+class CalibrationSamples:
+    """K samples of probabilities with a 0/1 outcome, compared by their calibration error.
+
+    Parameters
+    ----------
+    score : array_like, shape (R,)
+        Probability of each record, between 0 and 1.
+    outcome : array_like of bool, shape (R,)
+        Outcome of each record.
+    codes : array_like of int, shape (R,)
+        Sample of each record, 0 to n_groups - 1; records with other codes are left out.
+    n_groups : int
+        K.
+    count : array_like of int, shape (R,), optional
+        Rows each record stands for; 1 by default.
+    n_bins : int
+        Equal-width bins on [0, 1].
+    empty_reason : str
+        Why a sample without rows has no value.
+
+    Examples
+    --------
+    >>> samples = CalibrationSamples(score=[0.3] * 10, outcome=[1] * 5 + [0] * 5, codes=[0] * 10, n_groups=1)
+    >>> round(float(samples.ece[0]), 6), round(float(samples.estimate[0]), 3)
+    (0.2, 0.111)
+    """
+
+    def __init__(
+        self,
+        *,
+        score: ArrayLike,
+        outcome: ArrayLike,
+        codes: ArrayLike,
+        n_groups: int,
+        count: ArrayLike | None = None,
+        n_bins: int = 10,
+        empty_reason: str = "has no rows",
+    ) -> None:
+        s = np.asarray(score, dtype=np.float64)
+        y = np.asarray(outcome, dtype=np.float64)
+        g = np.asarray(codes, dtype=np.int64)
+        c = np.ones(s.shape, dtype=np.int64) if count is None else np.asarray(count, dtype=np.int64)
+        keep = (c > 0) & (g >= 0) & (g < n_groups)
+        bins = np.clip(np.floor(s * n_bins), 0, n_bins - 1)
+        # One line per distinct (bin, residual), sorted by bin: row order cannot matter.
+        self._bins, self._residuals, self._table = distinct(bins[keep], (y - s)[keep], c[keep], g[keep], n_groups)
+        self._n_bins, self._n_groups = n_bins, n_groups
+        self._empty_reason = empty_reason
+        self._sums = np.stack([self._bin_sums(self._table[:, k]) for k in range(n_groups)])  # (K, bins, 3)
+        self._theta, self._slope, self._rest = _squared_error(self._sums)  # (K,)
+        self._variance = self._slope * np.maximum(self._theta, 0.0) + self._rest
+
+    @property
+    def estimate(self) -> FloatArray:
+        """Debiased root-mean-square calibration error of each sample, NaN where it has no value."""
+        return np.sqrt(np.maximum(self._theta, 0.0))
+
+    @property
+    def ece(self) -> FloatArray:
+        """Plain expected calibration error of each sample: biased upwards in small samples."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(np.abs(self._sums[:, :, 1]).sum(axis=1) / self._sums[:, :, 0].sum(axis=1))
+
+    @property
+    def reason(self) -> tuple[str, ...]:
+        """Why a sample has no value."""
+        out = []
+        for k in range(self._n_groups):
+            few = "" if not math.isnan(self._theta[k]) else "has no score bin with two rows"
+            out.append(self._empty_reason if self._sums[k, :, 0].sum() == 0 else few)
+        return tuple(out)
+
+    @property
+    def counts(self) -> tuple[Mapping[str, float], ...]:
+        """Rows, and bins with at least two rows."""
+        return tuple({"rows": int(s[:, 0].sum()), "bins": int((s[:, 0] > 1).sum())} for s in self._sums)
+
+    def test(self, a: int, b: int, draws: Draws) -> TestResult:
+        """Test that samples `a` and `b` have one calibration error."""
+        sizes = self._sums[[a, b], :, 0].sum(axis=1)
+        small = int(sizes[1] < sizes[0])  # the group that is drawn; the first when they are equal
+        drawn, sign = [(a, b)[small], (a, b)[1 - small]], -1.0 if small else 1.0
+
+        def statistic(sums: FloatArray) -> FloatArray:
+            theta, slope, rest = _squared_error(sums)  # (..., 2)
+            var = _null_variance(sums, theta, slope, rest)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                gap = theta[..., 0] - theta[..., 1]
+                return np.where(gap == 0, 0.0, sign * gap / np.sqrt(var.sum(axis=-1)))
+
+        observed = float(statistic(self._sums[drawn]))
+        if not math.isfinite(observed):
+            return undefined()
+        null, words = self._permuted(drawn, draws, statistic, "pair", far_from_rejecting(observed, draws.alternative))
+        return monte_carlo(null, observed, draws.alternative, method=words, warnings=self._warning([a, b]))
+
+    def test_global(self, members: Sequence[int], draws: Draws) -> TestResult:
+        """Test that all these samples have one calibration error."""
+        # Groups are dealt in an order that their labels cannot change.
+        order = sorted(members, key=lambda k: (self._sums[k, :, 0].sum(), self._theta[k]))
+
+        def statistic(sums: FloatArray) -> FloatArray:
+            theta, slope, rest = _squared_error(sums)
+            return wald_spread(theta, np.maximum(_null_variance(sums, theta, slope, rest), 1e-30))
+
+        observed = float(statistic(self._sums[order]))
+        if math.isnan(observed):
+            return undefined()
+        null, words = self._permuted(order, draws, statistic, "global", far_from_rejecting(observed, "greater"))
+        return monte_carlo(null, observed, "greater", method=words, warnings=self._warning(members))
+
+    def interval(self, a: int, b: int, *, level: float, ratio: bool, draws: Draws) -> tuple[float, float, str]:
+        """Return the interval that combines the roots of each theta's score limits by squares (MOVER)."""
+        low, high = self._bounds(a, b, float(special.ndtri(1 - (1 - level) / 2)), ratio)
+        return low, high, "root-mover"
+
+    def equivalence(self, a: int, b: int, *, low: float, high: float, ratio: bool, draws: Draws) -> float:
+        """Return the larger one-sided p-value at the margins, by inverting the interval."""
+        one, two = self.estimate[[a, b]]
+        point = (one / two if two > 0 else math.nan) if ratio else one - two
+
+        def at(margin: float, side: Draws) -> float:
+            lower = side.alternative == "greater"
+            return onesided_from_limits(lambda z: self._bounds(a, b, z, ratio), point, margin, lower=lower)
+
+        return at_margins(at, low, high, draws)
+
+    def standard_error(self, a: int, b: int) -> float:
+        """Return the standard error of the difference of the root-mean-square errors."""
+        out = 0.0
+        for k in (a, b):
+            root, var = float(self.estimate[k]), float(self._variance[k])
+            # Near 0 the root is not smooth; its error is then of the order of the fourth root.
+            out += min(var / (4 * root**2), math.sqrt(var)) if root > 0 else math.sqrt(var)
+        return math.sqrt(out)
+
+    def _bounds(self, a: int, b: int, z: float, ratio: bool) -> tuple[float, float]:
+        limits = []
+        for k in (a, b):
+            # Score limits: the values whose own variance puts the estimate z standard errors away.
+            theta, slope, rest = (float(v[k]) for v in (self._theta, self._slope, self._rest))
+            centre = theta + z * z * slope / 2
+            half = z * math.sqrt(max(slope * theta + rest + z * z * slope * slope / 4, 0.0))
+            low, mid, high = (math.sqrt(max(v, 0.0)) for v in (centre - half, theta, centre + half))
+            limits.append((mid, min(low, mid), max(high, mid)))
+        if math.isnan(limits[0][0] + limits[1][0]):
+            return math.nan, math.nan
+        return mover_ratio(*limits) if ratio else mover_difference(*limits)
+
+    def _warning(self, members: Sequence[int]) -> tuple[str, ...]:
+        if self._sums[list(members), :, 0].sum(axis=1).min() >= SMALL:
+            return ()
+        return (f"A group has fewer than {SMALL} rows: the calibration test was not measured there.",)
+
+    def _bin_sums(self, counts: NDArray[np.int64]) -> FloatArray:
+        """Rows, sum of residuals and of their squares in each bin, shape (bins, 3)."""
+        place = self._bins.astype(np.int64)
+        columns = (counts, counts * self._residuals, counts * self._residuals**2)
+        return np.stack([np.bincount(place, weights=col, minlength=self._n_bins) for col in columns], axis=-1)
+
+    def _permuted(
+        self,
+        members: Sequence[int],
+        draws: Draws,
+        statistic: _Statistic,
+        purpose: str,
+        enough: Callable[[FloatArray], bool],
+    ) -> tuple[FloatArray, str]:
+        """Return the statistic on permutations of all rows; members are dealt in this order."""
+        total = self._table[:, list(members)].sum(axis=1)
+        used = total > 0
+        bins, residuals, total = self._bins[used].astype(np.int64), self._residuals[used], total[used]
+        sizes = self._sums[list(members), :, 0].sum(axis=1).astype(np.int64).tolist()
+        rows, words = int(total.sum()), "studentised permutation test"
+        few = total.size * ROWS_PER_RECORD <= rows
+        if draws.method == "limit" or (
+            draws.method == "auto" and rows > LARGE and min(sizes) > LARGE_GROUP and not few
+        ):
+            whole = self._sums[list(members)].sum(axis=0)  # (bins, 3)
+
+            def work(rng: np.random.Generator, b: int) -> FloatArray:
+                return statistic(_limit_sums(rng, whole, sizes, b))
+
+            moved, size = self._n_bins, block_size(self._n_bins * len(members) * 20)
+            words = "studentised permutation test, normal bin sums"
+        elif few:
+            lines = np.zeros((total.size, self._n_bins, 3))
+            lines[np.arange(total.size), bins] = np.stack([np.ones(bins.size), residuals, residuals**2], axis=-1)
+            flat = lines.reshape(total.size, -1)
+
+            def work(rng: np.random.Generator, b: int) -> FloatArray:
+                dealt = random_counts(rng, total, sizes, b).transpose(0, 2, 1).astype(np.float64)
+                return statistic((dealt @ flat).reshape(b, len(sizes), self._n_bins, 3))
+
+            moved, size = total.size, block_size(total.size * len(members) * 8)
+        else:
+            place, e = np.repeat(bins, total), np.repeat(residuals, total)
+            lines = np.stack([np.ones(rows), e, e * e], axis=-1)
+            cuts = np.searchsorted(place, np.arange(self._n_bins + 1))
+
+            def work(rng: np.random.Generator, b: int) -> FloatArray:
+                sums = np.zeros((b, len(sizes), self._n_bins, 3))
+                if len(sizes) == 2:
+                    masks = [random_subsets(rng, rows, sizes[0], b)]
+                    masks.append(~masks[0])
+                else:
+                    labels = random_labels(rng, sizes, b)
+                    masks = [labels == k for k in range(len(sizes))]
+                for j in range(self._n_bins):
+                    if cuts[j] < cuts[j + 1]:
+                        for k, mask in enumerate(masks):
+                            sums[:, k, j] = subset_sums(mask[:, cuts[j] : cuts[j + 1]], lines[cuts[j] : cuts[j + 1]])
+                return statistic(sums)
+
+            moved, size = rows, block_size(rows)
+        null = in_blocks(
+            work,
+            draws.number(moved),
+            size,
+            seed=draws.seed,
+            name=f"{draws.name}/{purpose}",
+            workers=draws.workers,
+            enough=enough,
+        )
+        return null, words
+
+
+def _limit_sums(rng: np.random.Generator, whole: FloatArray, sizes: Sequence[int], b: int) -> FloatArray:
+    """Bin sums of groups dealt at random: counts exactly, residual sums by their normal limit."""
+    n = whole[:, 0]  # (bins,)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        centre = np.where(n > 0, whole[:, 1] / n, 0.0)
+        square = np.where(n > 0, whole[:, 2] / n, 0.0)
+    deviation = np.sqrt(np.maximum(square - centre**2, 0.0))
+    dealt = random_counts(rng, n.astype(np.int64), sizes, b).transpose(0, 2, 1).astype(np.float64)  # (b, K, bins)
+    noise = rng.standard_normal(dealt.shape) * np.sqrt(dealt)
+    # Sums over all groups are fixed: take the noise's total back in proportion to the counts.
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = np.where(n > 0, dealt / n, 0.0)
+    noise = noise - share * noise.sum(axis=1, keepdims=True)
+    return np.stack([dealt, dealt * centre + deviation * noise, dealt * square], axis=-1)
+
+
+def _squared_error(sums: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Unbiased mean squared calibration error from bin sums (..., bins, 3), and its variance.
+
+    The variance is ``slope * theta + rest``: it grows with the error itself. `theta` is put in by the
+    caller, either the sample's own or the common one under the null. With the own one a perfectly
+    calibrated sample that looks bad by chance would also look noisy, and the statistic could not grow.
+    """
+    n, e, ee = sums[..., 0], sums[..., 1], sums[..., 2]
+    two = n > 1
+    pairs, rows_in = np.where(two, n * (n - 1), 1.0), np.maximum(n, 1.0)
+    gap = np.where(two, (e * e - ee) / pairs, 0.0)  # squared distance of each bin
+    spread = np.where(two, np.maximum(ee - e * e / rows_in, 0.0) / np.maximum(n - 1, 1.0), 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rows = np.where(two, n, 0.0).sum(axis=-1)
+        share = np.where(two, n, 0.0) / rows[..., None]
+        theta = (share * gap).sum(axis=-1)
+        known, noise = np.maximum(gap, 0.0), 2 * spread**2 / pairs
+        second = (share**2 * noise).sum(axis=-1)
+        # Residual variance where the error is; the plain mean over bins while no error is visible.
+        doubt = 2 * np.sqrt(second)
+        where = (share * known * spread).sum(axis=-1) + doubt * (share * spread).sum(axis=-1)
+        slope = 4 * where / ((share * known).sum(axis=-1) + doubt) / rows
+        # Which bins a new sample would fall into; squares of estimates less their own noise.
+        clean = gap**2 - noise - 4 * known * spread / rows_in
+        mixture = np.maximum((share * clean).sum(axis=-1) - theta**2, 0.0) / rows
+        return theta, np.where(second > 0, slope, 0.0), second + mixture
+
+
+def _null_variance(sums: FloatArray, theta: FloatArray, slope: FloatArray, rest: FloatArray) -> FloatArray:
+    """Variance of each theta when all samples (last axis) have the pooled one."""
+    rows = sums[..., 0].sum(axis=-1)
+    common = (rows * theta).sum(axis=-1, keepdims=True) / rows.sum(axis=-1, keepdims=True)
+    return np.asarray(slope * np.maximum(common, 0.0) + rest)

@@ -1,0 +1,157 @@
+"""A statistic of a count table against its law over permutations of the group labels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import UsageError
+from evenhand.inference.pvalues import TIE, TestResult, extremes, monte_carlo
+from evenhand.inference.samples import Draws
+from evenhand.kernels.seeds import stream
+from evenhand.kernels.tables import draw_tables, enumerate_tables
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+# Draws per block: part of the definition of a result, so it never depends on the machine.
+BLOCK = 4096
+# Tables listed without being asked to; beyond it random draws are cheaper.
+AUTO_LIMIT = 50_000
+EXACT_LIMIT = 2_000_000
+
+
+def not_computable(reason: str) -> TestResult:
+    """Return the answer of a test that has none.
+
+    Parameters
+    ----------
+    reason : str
+        Why.
+
+    Returns
+    -------
+    TestResult
+        With NaN for statistic and p-value.
+
+    Examples
+    --------
+    >>> not_computable("a group is empty").pvalue
+    nan
+    """
+    return TestResult(
+        statistic=math.nan, pvalue=math.nan, method=f"not computable: {reason}", exact=False, floor=math.nan
+    )
+
+
+def permutation_test(
+    table: IntArray,
+    strata: IntArray,
+    statistic: Callable[[FloatArray], FloatArray],
+    draws: Draws,
+    *,
+    words: str,
+    alternative: str,
+    limit: int = AUTO_LIMIT,
+) -> TestResult:
+    """Compare a statistic of a table with its law over permutations of the group labels.
+
+    Parameters
+    ----------
+    table : ndarray of int, shape (K, C)
+        The data.
+    strata : ndarray of int, shape (C,)
+        As in `evenhand.kernels.tables.draw_tables`.
+    statistic : callable
+        Tables (n, K, C) to statistics (n,); NaN counts as extreme.
+    draws : Draws
+        How to make the law.
+    words : str
+        Names the statistic in the result's `method`.
+    alternative : {"two-sided", "greater", "less"}
+        Which values count as extreme.
+    limit : int
+        The most tables to list when `draws.method` is "auto".
+
+    Returns
+    -------
+    TestResult
+
+    Examples
+    --------
+    >>> tea = np.array([[3, 1], [1, 3]])
+    >>> first = lambda t: t[:, 0, 0].astype(float)
+    >>> result = permutation_test(tea, np.zeros(2, int), first, Draws(), words="cups", alternative="greater")
+    >>> round(result.pvalue, 4), result.exact
+    (0.2429, True)
+    """
+    observed = float(statistic(table[None].astype(np.float64))[0])
+    if math.isnan(observed):
+        return not_computable("the statistic is undefined")
+    if draws.method in ("auto", "exact"):
+        listed = enumerate_tables(table, strata, limit=limit if draws.method == "auto" else EXACT_LIMIT)
+        if listed is not None:
+            return _exact(*listed, statistic, observed, alternative, words, draws.midp)
+        if draws.method == "exact":
+            raise UsageError(
+                f"More than {EXACT_LIMIT:,} tables would have to be listed for an exact test. "
+                "Use method='auto' or method='permutation'."
+            )
+    parts = []
+    for block in range(-(-draws.n_resamples // BLOCK)):
+        size = min(BLOCK, draws.n_resamples - block * BLOCK)
+        tables = draw_tables(table, strata, size, stream(draws.seed, draws.name, block))
+        parts.append(statistic(tables.astype(np.float64)))
+    null = np.concatenate(parts)
+    result = monte_carlo(null, observed, alternative, method=f"random permutations, {words}")
+    if not draws.midp:
+        return result
+    ties = int((extremes(null, observed, alternative) & ~_beyond(null, observed, alternative)).sum())
+    hits = result.pvalue * (null.size + 1) - ties / 2
+    return replace(result, pvalue=hits / (null.size + 1), method=result.method + ", mid-p")
+
+
+def _beyond(null: FloatArray, observed: float, alternative: str) -> NDArray[np.bool_]:
+    """Mark the values strictly more extreme than the observed one; NaN is."""
+    if alternative == "two-sided":
+        null, observed = np.abs(null), abs(observed)
+    elif alternative == "less":
+        null, observed = -null, -observed
+    slack = TIE * max(1.0, abs(observed)) if math.isfinite(observed) else 0.0
+    return np.asarray((null > observed + slack) | np.isnan(null))
+
+
+def _exact(
+    tables: IntArray,
+    probability: FloatArray,
+    statistic: Callable[[FloatArray], FloatArray],
+    observed: float,
+    alternative: str,
+    words: str,
+    midp: bool,
+) -> TestResult:
+    """Sum the probability of all tables at least as extreme as the data."""
+    null = statistic(tables.astype(np.float64))
+
+    def tail(at: float) -> float:
+        whole = probability[extremes(null, at, alternative)].sum()
+        if midp:
+            whole = 0.5 * (whole + probability[_beyond(null, at, alternative)].sum())
+        return float(min(whole, 1.0))
+
+    known = null[~np.isnan(null)]
+    most = {"two-sided": np.abs(known).max(), "greater": known.max(), "less": known.min()}[alternative]
+    pvalue = tail(observed)
+    return TestResult(
+        statistic=observed,
+        pvalue=pvalue,
+        method=f"all {len(tables):,} permuted tables, {words}{', mid-p' if midp else ''}",
+        exact=True,
+        floor=tail(float(most)),
+        pvalue_low=pvalue,
+        pvalue_high=pvalue,
+    )

@@ -1,0 +1,170 @@
+"""What a test returns, and how a Monte-Carlo p-value is made."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+FloatArray = NDArray[np.float64]
+
+# Two statistics that differ by rounding only are ties and must count as "at least as extreme".
+TIE = 1e-9
+
+# A pilot with more than this share of extreme draws ends a test; see `far_from_rejecting`.
+STOP_ABOVE = 0.2
+
+SMALLEST = float(np.finfo(np.float64).tiny)
+
+ALTERNATIVES = ("two-sided", "greater", "less")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TestResult:
+    """One test's answer.
+
+    Parameters
+    ----------
+    statistic : float
+        The studentised value; NaN where undefined.
+    pvalue : float
+        NaN where undefined.
+    method : str
+        How the p-value was made, in words a reader understands.
+    exact : bool
+        True when the whole permutation distribution was enumerated or summed.
+    n_resamples : int
+        Random draws made; 0 when exact or by a limit law.
+    floor : float
+        The smallest p-value this test could have given on data of this size.
+    pvalue_low, pvalue_high : float
+        99 % Monte-Carlo interval of the p-value; equal to it when no draws were made.
+    null : ndarray
+        The statistic on permuted data (at most a few thousand values, for drawing); empty when none.
+    warnings : tuple of str
+        Where this test is known to be less reliable and the data are there.
+    """
+
+    __test__ = False  # a name pytest would collect
+
+    statistic: float
+    pvalue: float
+    method: str
+    exact: bool
+    n_resamples: int = 0
+    floor: float = 0.0
+    pvalue_low: float = math.nan
+    pvalue_high: float = math.nan
+    null: FloatArray = field(default_factory=lambda: np.empty(0))
+    warnings: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        # A probability too small for a double is reported as the smallest one: an upper bound, and never 0.
+        for name in ("pvalue", "pvalue_high"):
+            if getattr(self, name) < SMALLEST:
+                object.__setattr__(self, name, SMALLEST)
+
+
+def extremes(null: FloatArray, observed: float, alternative: str) -> NDArray[np.bool_]:
+    """Mark the null values at least as extreme as the observed one, ties by rounding included.
+
+    Parameters
+    ----------
+    null : ndarray
+        Statistic on permuted data. NaN (no value) counts as extreme: never in the user's favour.
+    observed : float
+        Statistic on the data.
+    alternative : {"two-sided", "greater", "less"}
+        Two-sided compares absolute values.
+
+    Returns
+    -------
+    ndarray of bool
+
+    Examples
+    --------
+    >>> extremes(np.array([0.0, 2.0, -2.0, float("nan")]), 2.0, "two-sided").tolist()
+    [False, True, True, True]
+    """
+    if alternative == "two-sided":
+        null, observed = np.abs(null), abs(observed)
+    elif alternative == "less":
+        null, observed = -null, -observed
+    slack = TIE * max(1.0, abs(observed)) if math.isfinite(observed) else 0.0
+    return (null >= observed - slack) | np.isnan(null)
+
+
+def far_from_rejecting(observed: float, alternative: str) -> Callable[[FloatArray], bool]:
+    """Return the rule that stops drawing when the p-value is above 0.2 after the first thousand draws.
+
+    A p-value that stops is above 0.2, so the probability of a p-value at or below any level up to 0.2 is not
+    changed by stopping: the test stays valid, and the draws go where they matter.
+
+    Parameters
+    ----------
+    observed : float
+        Statistic on the data.
+    alternative : {"two-sided", "greater", "less"}
+        Which side counts.
+
+    Returns
+    -------
+    callable
+        Takes the statistics drawn so far.
+
+    Examples
+    --------
+    >>> far_from_rejecting(0.1, "two-sided")(np.linspace(-3, 3, 999))
+    True
+    """
+    return lambda null: bool(extremes(null, observed, alternative).mean() > STOP_ABOVE)
+
+
+def monte_carlo(
+    null: FloatArray, observed: float, alternative: str, *, method: str, warnings: tuple[str, ...] = ()
+) -> TestResult:
+    """Turn permuted statistics into a p-value with the +1 rule and its Monte-Carlo interval.
+
+    Parameters
+    ----------
+    null : ndarray, shape (n_resamples,)
+        Statistic on permuted data.
+    observed : float
+        Statistic on the data.
+    alternative : {"two-sided", "greater", "less"}
+        Which side counts.
+    method : str
+        Words for the reader.
+    warnings : tuple of str
+        Passed through.
+
+    Returns
+    -------
+    TestResult
+
+    Examples
+    --------
+    >>> monte_carlo(np.zeros(99), 1.0, "two-sided", method="demo").pvalue
+    0.01
+    """
+    n = int(null.size)
+    hits = int(extremes(null, observed, alternative).sum())
+    low = 0.0 if hits == 0 else float(special.betaincinv(hits, n - hits + 1, 0.005))
+    high = 1.0 if hits == n else float(special.betaincinv(hits + 1, n - hits, 0.995))
+    pvalue = (1 + hits) / (n + 1)
+    return TestResult(
+        statistic=float(observed),
+        pvalue=pvalue,
+        method=method,
+        exact=False,
+        n_resamples=n,
+        floor=1 / (n + 1),
+        pvalue_low=min(low, pvalue),
+        pvalue_high=max(high, pvalue),
+        null=null[:2000].copy(),
+        warnings=warnings,
+    )
