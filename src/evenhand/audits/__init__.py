@@ -1,0 +1,1 @@
+"""One file per audit, all of one shape, and what they share: comparisons, margins, verdicts."""

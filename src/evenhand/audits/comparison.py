@@ -1,0 +1,303 @@
+"""One comparison of the group audit: two groups, all groups, or a continuous attribute, as a raw finding."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import special
+
+from evenhand.audits.margin import Margin
+from evenhand.audits.sampling import row_values
+from evenhand.inference.correlation import correlation_interval, correlation_test
+from evenhand.inference.pvalues import TestResult
+from evenhand.inference.samples import Draws, Samples
+from evenhand.intake import Attribute, AuditData
+from evenhand.metrics import Metric
+from evenhand.results import Finding, Interval, Verdict
+
+_POWER = 0.8  # the chance of showing a difference that planning sentences speak of
+
+
+class Options(Protocol):
+    """What a comparison needs of an audit's options."""
+
+    @property
+    def ratio(self) -> bool:
+        """Whether ratios are compared."""
+        ...
+
+    @property
+    def margin(self) -> Margin | None:
+        """What counts as negligible."""
+        ...
+
+    @property
+    def alpha(self) -> float:
+        """Error rate."""
+        ...
+
+    @property
+    def level(self) -> float:
+        """Coverage of the intervals."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Raw:
+    """A finding before it is judged, with what stands behind it.
+
+    Parameters
+    ----------
+    finding : Finding
+        Without adjusted p-value and verdict, unless it is not computable.
+    evidence : mapping
+        See `evenhand.audits.verdict`.
+    pair : tuple of str
+        Metric, attribute and the codes compared; the key for a joint adjustment.
+    """
+
+    finding: Finding
+    evidence: Mapping[str, Any]
+    pair: tuple[str, str, int, int] | None = None
+
+
+def compare_pair(
+    metric: Metric, attribute: Attribute, samples: Samples, a: int, b: int, options: Options, draws: Draws
+) -> Raw:
+    """Compare group `a` with group `b`: estimate, interval, test, equivalence.
+
+    Parameters
+    ----------
+    metric : Metric
+        What is compared.
+    attribute : Attribute
+        Whose groups.
+    samples : Samples
+        The groups' values and tests.
+    a, b : int
+        Codes of the group and its reference.
+    options : Options
+        Ratio or difference, margin, alpha, level.
+    draws : Draws
+        How the reference distribution is made.
+
+    Returns
+    -------
+    Raw
+    """
+    names = (attribute.group_name(a), attribute.group_name(b))
+    measure = f"{metric.name}_ratio" if options.ratio else metric.name
+    counts = {n: dict(samples.counts[k]) for n, k in zip(names, (a, b), strict=True)}
+    value_a, value_b = float(samples.estimate[a]), float(samples.estimate[b])
+    reason = _undefined([(names[0], samples.reason[a]), (names[1], samples.reason[b])])
+    if not reason and options.ratio and value_b == 0:
+        reason = f"The ratio is undefined: {metric.name} of `{names[1]}` is 0."
+    if reason:
+        return _not_computable(metric, measure, names, counts, reason)
+    estimate = value_a / value_b if options.ratio else value_a - value_b
+    test = samples.test(a, b, draws)
+    if math.isnan(test.pvalue):
+        why = " ".join(test.warnings) or "The test's statistic is undefined on these data."
+        return _not_computable(metric, measure, names, counts, why)
+    low, high, kind = samples.interval(a, b, level=options.level, ratio=options.ratio, draws=draws)
+    word = f"a ratio of {estimate:.3f}" if options.ratio else f"a difference of {estimate:+.3f}"
+    evidence: dict[str, Any] = {
+        "fact": f"{metric.name} is {value_a:.3f} for {names[0]} and {value_b:.3f} for {names[1]}: {word}.",
+        "values": {names[0]: value_a, names[1]: value_b},
+        "planning": _planning(samples, a, b, names, estimate, options),
+        **_test_evidence(test),
+    }
+    margin = options.margin
+    if margin is not None:
+        evidence["equivalence_pvalue"] = samples.equivalence(
+            a, b, low=margin.low, high=margin.high, ratio=options.ratio, draws=draws
+        )
+    finding = Finding(
+        audit="group",
+        measure=measure,
+        groups=names,
+        estimate=estimate,
+        interval=Interval(low=low, high=high, level=options.level, kind=kind),
+        pvalue=test.pvalue,
+        margin=None if margin is None else margin.value,
+        counts=counts,
+    )
+    return Raw(finding=finding, evidence=evidence, pair=(metric.name, attribute.name, a, b))
+
+
+def compare_all(metric: Metric, attribute: Attribute, samples: Samples, options: Options, draws: Draws) -> Raw:
+    """Test whether all groups of an attribute have one value.
+
+    Parameters
+    ----------
+    metric, attribute, samples, options, draws
+        As for `compare_pair`.
+
+    Returns
+    -------
+    Raw
+        Its estimate is the largest value minus the smallest, without an interval: the estimate is never
+        below 0, so an interval made from its spread would exclude 0 even when all groups agree.
+    """
+    names = tuple(attribute.group_name(k) for k in range(len(attribute.labels)))
+    measure = f"{metric.name}_global"
+    counts = {n: dict(samples.counts[k]) for k, n in enumerate(names)}
+    members = [k for k in range(len(names)) if not samples.reason[k]]
+    if len(members) < 2:
+        reason = _undefined([(n, samples.reason[k]) for k, n in enumerate(names)])
+        return _not_computable(metric, measure, names, counts, f"Fewer than two groups have a value. {reason}")
+    test = samples.test_global(members, draws)
+    if math.isnan(test.pvalue):
+        why = " ".join(test.warnings) or "The test's statistic is undefined on these data."
+        return _not_computable(metric, measure, names, counts, why)
+    values = samples.estimate[members]
+    lowest, highest = members[int(np.argmin(values))], members[int(np.argmax(values))]
+    left_out = [(n, samples.reason[k]) for k, n in enumerate(names) if k not in members]
+    fact = (
+        f"{metric.name} ranges from {values.min():.3f} ({names[lowest]}) to {values.max():.3f} ({names[highest]}) "
+        f"over {len(members)} groups."
+    )
+    if left_out:
+        fact += f" Left out: {_undefined(left_out)}"
+    finding = Finding(
+        audit="group",
+        measure=measure,
+        groups=names,
+        estimate=float(values.max() - values.min()),
+        pvalue=test.pvalue,
+        counts=counts,
+    )
+    evidence = {
+        "fact": fact,
+        "values": {names[k]: float(samples.estimate[k]) for k in members},
+        "planning": "The comparisons of single groups say what could have been detected.",
+        **_test_evidence(test),
+    }
+    return Raw(finding=finding, evidence=evidence)
+
+
+def correlate(metric: Metric, data: AuditData, name: str, options: Options, draws: Draws) -> Raw:
+    """Test whether a metric's per-row value is correlated with a continuous attribute.
+
+    Parameters
+    ----------
+    metric : Metric
+        A rate (its rows are those of its denominator) or a mean.
+    data : AuditData
+        Records with the attribute in `continuous`.
+    name : str
+        The attribute.
+    options, draws
+        As for `compare_pair`.
+
+    Returns
+    -------
+    Raw
+        Its estimate is Pearson's correlation.
+    """
+    measure = f"{metric.name}_correlation"
+    found = row_values(metric, data)
+    if found is None:
+        reason = (
+            f"{metric.name} is not a mean over rows, so it has no correlation with `{name}`; cut `{name}` into groups."
+        )
+        return _not_computable(metric, measure, (name,), {}, reason)
+    values, inside = found
+    x, v, c = data.continuous[name][inside], values[inside], data.count[inside]
+    rows = int(c.sum())
+    counts = {name: {"rows": rows}}
+    if data.weight is not None:
+        reason = "Correlation with sampling weights is not offered; cut the attribute into groups."
+        return _not_computable(metric, measure, (name,), counts, reason)
+    estimate, test = correlation_test(x, v, c, draws)
+    if math.isnan(test.pvalue):
+        why = f"The correlation is undefined: `{name}` or the per-row {metric.name} is constant over {rows} rows."
+        return _not_computable(metric, measure, (name,), counts, why)
+    low, high, kind = correlation_interval(x, v, c, level=options.level)
+    finding = Finding(
+        audit="group",
+        measure=measure,
+        groups=(name,),
+        estimate=estimate,
+        interval=Interval(low=low, high=high, level=options.level, kind=kind),
+        pvalue=test.pvalue,
+        counts=counts,
+    )
+    detectable = _reach(options.alpha) / math.sqrt(rows)
+    evidence = {
+        "fact": f"Per-row {metric.name} and {name} have correlation {estimate:+.3f}.",
+        "planning": f"With {rows} rows a correlation of about {detectable:.2g} would have been shown 4 times in 5.",
+        **_test_evidence(test),
+    }
+    return Raw(finding=finding, evidence=evidence)
+
+
+def _undefined(reasons: Sequence[tuple[str, str]]) -> str:
+    return " ".join(f"Group `{name}` {why}." for name, why in reasons if why)
+
+
+def _not_computable(
+    metric: Metric,
+    measure: str,
+    names: tuple[str, ...],
+    counts: Mapping[str, Mapping[str, float]],
+    reason: str,
+) -> Raw:
+    finding = Finding(
+        audit="group",
+        measure=measure,
+        groups=names,
+        estimate=math.nan,
+        counts=counts,
+        verdict=Verdict.NOT_COMPUTABLE,
+        reason=f"{metric.name} cannot be compared. {reason}",
+    )
+    return Raw(finding=finding, evidence={})
+
+
+def _test_evidence(test: TestResult) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "test": test.method,
+        "statistic": test.statistic,
+        "exact": test.exact,
+        "n_resamples": test.n_resamples,
+        "pvalue_floor": test.floor,
+        "pvalue_low": test.pvalue if test.exact else test.pvalue_low,
+        "pvalue_high": test.pvalue if test.exact else test.pvalue_high,
+        "warnings": list(test.warnings),
+    }
+    finite = test.null[np.isfinite(test.null)]
+    if finite.size:
+        counts, edges = np.histogram(finite, bins=40)
+        shown["null"] = {"counts": counts, "edges": np.round(edges, 6)}
+    return shown
+
+
+def _reach(alpha: float) -> float:
+    """Return how many standard errors a difference must have to be shown with the planning power."""
+    return float(special.ndtri(1 - alpha / 2) + special.ndtri(_POWER))
+
+
+def _planning(samples: Samples, a: int, b: int, names: tuple[str, str], estimate: float, options: Options) -> str:
+    """Say what could have been detected and how many rows would decide."""
+    error = samples.standard_error(a, b)
+    if not (math.isfinite(error) and error > 0):
+        return ""
+    detectable = _reach(options.alpha) * error
+    said = f"A difference of {detectable:.2g} would have been shown 4 times in 5 (before correction for multiplicity)."
+    difference = abs(float(samples.estimate[a] - samples.estimate[b]))
+    target, purpose = difference, "To show a difference as large as the one seen"
+    if options.margin is not None and not options.margin.ratio:
+        room = options.margin.value - difference
+        target = room * _reach(options.alpha) / (special.ndtri(1 - options.alpha) + special.ndtri(_POWER))
+        purpose = "To show that a difference as small as the one seen lies inside the margin"
+    if target > 0 and detectable > target:
+        factor = (detectable / target) ** 2
+        rows = [math.ceil(samples.counts[k]["rows"] * factor) for k in (a, b)]
+        if max(rows) < 1e12:
+            said += f" {purpose}, about {rows[0]:,} rows of {names[0]} and {rows[1]:,} of {names[1]} are needed."
+    return said

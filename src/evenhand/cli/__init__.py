@@ -1,0 +1,72 @@
+"""The command line: words in, files and an exit code out.
+
+Exit codes: 0 ran, 1 internal error, 2 usage or data error, 3 ran and ``--fail-on`` was met.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+
+import click
+
+from evenhand.cli.audit import audit_command
+from evenhand.cli.datasets import datasets_command
+from evenhand.cli.demo import demo_command
+from evenhand.errors import EvenhandError
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="evenhand")
+def cli() -> None:
+    """Audit models that decide over people: is what we see unfair treatment, or noise?"""
+
+
+cli.add_command(audit_command)
+cli.add_command(demo_command)
+cli.add_command(datasets_command)
+
+
+def main() -> None:
+    """Run the command line and leave with its exit code."""
+    sys.exit(run())
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run the command line and return its exit code.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        The words after ``evenhand``; those of the process by default.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> run(["audit", "no-such-file.csv", "--group", "sex", "--decision", "d", "--out", "out"])
+    2
+    """
+    try:
+        code = cli.main(args=arguments, prog_name="evenhand", standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.Abort:
+        click.echo("evenhand: interrupted; nothing was written.", err=True)
+        return 1
+    except click.UsageError as error:
+        error.show()
+        return 2
+    except EvenhandError as error:
+        click.echo(f"evenhand: {error}", err=True)
+        return 2
+    except OSError as error:
+        click.echo(f"evenhand: {error.strerror or error} ({error.filename}).", err=True)
+        return 2
+    except Exception:
+        traceback.print_exc()
+        click.echo("evenhand: internal error; the lines above say where.", err=True)
+        return 1
+    return int(code or 0)
