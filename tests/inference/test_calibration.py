@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from evenhand.inference.calibration import CalibrationSamples
+from evenhand.inference.samples import Draws
+from evenhand.kernels.seeds import stream
+
+QUICK = Draws(n_resamples=99)
+
+
+def scored(sizes: list[int], shift: float = 0.0, seed: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = stream(seed, "calibration")
+    s = rng.beta(2, 3, size=sum(sizes))
+    return (
+        s,
+        (rng.random(s.size) < np.clip(s + shift, 0, 1)).astype(int),
+        np.repeat(np.arange(len(sizes)), sizes),
+    )
+
+
+def test_plain_and_debiased_error_by_brute_force() -> None:
+    s, y, g = scored([80, 120], shift=0.2)
+    samples = CalibrationSamples(score=s, outcome=y, codes=g, n_groups=2, n_bins=5)
+    for k in (0, 1):
+        sk, yk = s[g == k], y[g == k]
+        bins = np.minimum((sk * 5).astype(int), 4)
+        ece = squared = used = 0.0
+        for b in range(5):
+            e = (yk - sk)[bins == b]
+            if e.size:
+                ece += e.size / sk.size * abs(yk[bins == b].mean() - sk[bins == b].mean())
+            if e.size > 1:
+                products = np.outer(e, e)[~np.eye(e.size, dtype=bool)]
+                squared += e.size * products.mean()
+                used += e.size
+        assert samples.ece[k] == pytest.approx(ece)
+        assert samples.estimate[k] == pytest.approx(math.sqrt(max(squared / used, 0)))
+
+
+def test_debiased_error_has_no_bias_and_the_plain_one_has() -> None:
+    rng = stream(2, "bias")
+    squared, plain = [], []
+    for _ in range(400):
+        s = rng.uniform(size=60)
+        samples = CalibrationSamples(score=s, outcome=rng.random(60) < s, codes=np.zeros(60), n_groups=1)
+        squared.append(samples._theta[0])
+        plain.append(samples.ece[0])
+    error = np.std(squared) / math.sqrt(400)
+    assert abs(np.mean(squared)) < 4 * error
+    assert np.mean(plain) > 0.08
+
+
+def test_row_order_labels_counts_and_workers_do_not_matter() -> None:
+    rng = stream(3, "order")
+    s, y, g = scored([150, 90, 200])
+    s = np.round(s, 2)
+    c = rng.integers(0, 3, s.size)
+    base = CalibrationSamples(score=s, outcome=y, codes=g, n_groups=3, count=c)
+    order = rng.permutation(s.size)
+    turned = CalibrationSamples(score=s[order], outcome=y[order], codes=2 - g[order], n_groups=3, count=c[order])
+    written = CalibrationSamples(score=np.repeat(s, c), outcome=np.repeat(y, c), codes=np.repeat(g, c), n_groups=3)
+    many = Draws(n_resamples=99, workers=3)
+    wanted = base.test(0, 1, QUICK)
+    for other in (turned.test(2, 1, many), written.test(0, 1, QUICK)):
+        assert other.null.tobytes() == wanted.null.tobytes()
+        assert other.pvalue == wanted.pvalue
+    assert base.test(1, 0, QUICK).pvalue == wanted.pvalue
+    together = base.test_global([0, 1, 2], QUICK)
+    assert turned.test_global([2, 1, 0], many).null.tobytes() == together.null.tobytes()
+
+
+def test_three_ways_to_permute_have_one_law() -> None:
+    s, y, g = scored([400, 2600], shift=0.1)
+    draws = Draws(n_resamples=1999)
+    rows = CalibrationSamples(score=s, outcome=y, codes=g, n_groups=2)
+    few = CalibrationSamples(score=np.round(s, 1), outcome=y, codes=g, n_groups=2)
+    every = CalibrationSamples(score=np.round(s, 1) + 1e-7 * np.arange(3000) / 3000, outcome=y, codes=g, n_groups=2)
+    limit = rows.test(0, 1, Draws(n_resamples=1999, method="limit"))
+    assert "normal bin sums" in limit.method
+    assert stats.ks_2samp(rows.test(0, 1, draws).null, limit.null).pvalue > 0.001
+    assert stats.ks_2samp(few.test(0, 1, draws).null, every.test(0, 1, draws).null).pvalue > 0.001
+
+
+def test_a_real_difference_is_found() -> None:
+    s, y, g = scored([1500, 3000])
+    rng = stream(4, "alternative")
+    worse = (rng.random(s.size) < np.clip(s + 0.15, 0, 1)).astype(int)
+    samples = CalibrationSamples(score=s, outcome=np.where(g == 0, worse, y), codes=g, n_groups=2)
+    assert samples.test(0, 1, Draws(n_resamples=199)).pvalue == pytest.approx(1 / 200)
+    assert samples.test(0, 1, Draws(n_resamples=199, alternative="greater")).pvalue == pytest.approx(1 / 200)
+    assert samples.test_global([0, 1], Draws(n_resamples=199)).pvalue == pytest.approx(1 / 200)
+    low, high, _ = samples.interval(0, 1, level=0.95, ratio=False, draws=QUICK)
+    assert 0 < low < 0.15 < high + 0.03
+    assert samples.equivalence(0, 1, low=-0.3, high=0.3, ratio=False, draws=QUICK) < 0.01
+    assert samples.equivalence(0, 1, low=-0.05, high=0.05, ratio=False, draws=QUICK) > 0.5
+    assert 0.01 < samples.standard_error(0, 1) < 0.05
+
+
+def test_degenerate_samples() -> None:
+    samples = CalibrationSamples(score=[0.1, 0.2, 0.9], outcome=[0, 1, 1], codes=[0, 0, 1], n_groups=3)
+    assert samples.reason[1] == "has no score bin with two rows"
+    assert samples.reason[2] == "has no rows"
+    assert math.isnan(samples.test(0, 2, QUICK).pvalue)
+    assert math.isnan(samples.test_global([0, 1], QUICK).pvalue)
+    assert math.isnan(samples.interval(0, 1, level=0.95, ratio=False, draws=QUICK)[0])
+    assert math.isnan(samples.equivalence(0, 2, low=-1, high=1, ratio=False, draws=QUICK))
+    edge = CalibrationSamples(score=[0.0, 0.0, 1.0, 1.0], outcome=[0, 0, 1, 1], codes=[0] * 4, n_groups=1)
+    assert edge.estimate[0] == 0.0
+    assert edge.counts[0] == {"rows": 4, "bins": 2}
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.1])
+def test_size(shift: float) -> None:
+    runs, hits = 200, 0
+    for r in range(runs):
+        s, y, g = scored([100, 600], shift, seed=100 + r)
+        samples = CalibrationSamples(score=s, outcome=y, codes=g, n_groups=2)
+        hits += samples.test(0, 1, Draws(n_resamples=99, seed=r)).pvalue <= 0.05
+    assert hits <= stats.binom.ppf(0.9999, runs, 0.05)

@@ -1,0 +1,179 @@
+"""Statistical mistakes seen in other toolkits, as cases that must come out right here.
+
+The numbers in the comments are what the other tool did on the same design.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import evenhand as eh
+from evenhand.inference.multiplicity import adjust
+
+
+def rejections(make, runs: int, *, measure: str, **options) -> int:
+    """Count how often a true null is called a disparity."""
+    hits = 0
+    for seed in range(runs):
+        result = eh.audit_group(make(np.random.default_rng(seed)), metrics=[measure], rng=seed, **options)
+        (pvalue,) = [f.pvalue for f in result if f.measure == measure]
+        hits += pvalue <= 0.05
+    return hits
+
+
+def limit(runs: int) -> int:
+    """Return the number of rejections that a valid 5 % test exceeds once in 10,000 such tests."""
+    return int(stats.binom.isf(1e-4, runs, 0.05))
+
+
+def decisions(rng, sizes, base, tpr, fpr):
+    group = np.repeat(["a", "b"], sizes)
+    outcome = rng.random(sum(sizes)) < np.repeat(base, sizes)
+    decision = rng.random(sum(sizes)) < np.where(outcome, np.repeat(tpr, sizes), np.repeat(fpr, sizes))
+    return eh.AuditData.from_arrays(outcome=outcome, decision=decision, groups={"g": group})
+
+
+@pytest.mark.parametrize(
+    ("sizes", "base"),
+    [
+        ((500, 500), (0.6, 0.06)),
+        ((150, 60), (0.5, 0.1)),
+    ],  # one pooled spread for all permutations: .093 and .17
+)
+def test_equal_recall_with_unequal_base_rates_keeps_its_level(sizes, base):
+    runs = 400
+    hits = rejections(lambda rng: decisions(rng, sizes, base, (0.8, 0.8), (0.2, 0.2)), runs, measure="tpr")
+    assert hits <= limit(runs)
+
+
+def test_equal_opportunity_permutes_positives_only():
+    runs = 400  # permuting all rows without studentising: .27
+    hits = rejections(lambda rng: decisions(rng, (500, 500), (0.6, 0.06), (0.7, 0.7), (0.3, 0.3)), runs, measure="tpr")
+    assert hits <= limit(runs)
+
+
+@pytest.mark.parametrize("measure", ["fpr", "tpr", "fnr", "tnr"])
+def test_fpr_significance_is_not_an_fdr_test(measure):
+    runs = 200  # testing P(false positive | decided 1) and calling it FPR: 40 of 40 runs below .05
+    hits = rejections(lambda rng: decisions(rng, (600, 600), (0.2, 0.6), (0.7, 0.7), (0.3, 0.3)), runs, measure=measure)
+    assert hits <= limit(runs)
+
+
+def test_pvalue_is_never_zero_and_equal_rates_give_one():
+    data = decisions(np.random.default_rng(0), (2000, 2000), (0.5, 0.5), (0.95, 0.05), (0.05, 0.95))
+    assert all(f.pvalue > 0 for f in eh.audit_group(data, metrics=["tpr", "fpr"], rng=0))
+    same = eh.AuditData.from_arrays(
+        outcome=np.ones(40), decision=np.tile([1, 0], 20), groups={"g": np.repeat(["a", "b"], 20)}
+    )
+    (finding,) = eh.audit_group(same, metrics=["tpr"], rng=0)  # an observed difference of 0 once had p = .788
+    assert finding.estimate == 0
+    assert finding.pvalue == 1
+
+
+def test_undefined_rate_is_not_zero():
+    data = eh.AuditData.from_arrays(
+        outcome=[0, 0, 0, 1, 1, 0], decision=[0, 1, 0, 1, 0, 0], groups={"g": list("aaabbb")}
+    )
+    (finding,) = eh.audit_group(data, metrics=["tpr"], rng=0)
+    assert finding.verdict == "not_computable"
+    assert np.isnan(finding.estimate)
+    assert "has no rows with outcome 1" in finding.reason
+
+
+def test_auc_of_binary_scores_counts_ties_half():
+    rng = np.random.default_rng(1)
+    outcome = rng.random(400) < 0.5
+    score = (rng.random(400) < np.where(outcome, 0.7, 0.3)).astype(float)
+    group = np.repeat(["a", "b"], 200)
+    data = eh.AuditData.from_arrays(outcome=outcome, score=score, groups={"g": group})
+    result = eh.audit_group(data, metrics=["auc"], rng=0)
+    pos, neg = score[(group == "a") & outcome], score[(group == "a") & ~outcome]
+    expected = np.mean((pos[:, None] > neg) + 0.5 * (pos[:, None] == neg))
+    assert result.evidence[0]["values"]["g=a"] == pytest.approx(expected, abs=1e-12)
+
+
+def test_correlation_test_survives_heteroscedastic_errors():
+    def make(rng):
+        x = rng.uniform(1e-5, 1, 300)
+        return eh.AuditData.from_arrays(
+            outcome=rng.normal(size=300) / x, score=np.zeros(300), groups={"x": x}, continuous=["x"]
+        )
+
+    runs = 200  # shuffling the concatenated columns: 57.5 %
+    hits = 0
+    for seed in range(runs):
+        data = make(np.random.default_rng(seed))
+        (finding,) = eh.audit_group(data, metrics=["mean_residual"], n_resamples=199, rng=seed)
+        hits += finding.pvalue <= 0.05
+    assert hits <= limit(runs)
+
+
+@pytest.mark.parametrize("groups", [2, 4])
+def test_interval_of_no_difference_contains_zero(groups):
+    covered, runs = 0, 60  # percentile bootstrap of max minus min: 0 of 60
+    for seed in range(runs):
+        rng = np.random.default_rng(seed)
+        group = rng.integers(groups, size=1000).astype(str)
+        data = eh.AuditData.from_arrays(decision=rng.random(1000) < 0.4, groups={"g": group})
+        first = eh.audit_group(data, metrics=["selection_rate"], rng=0)[0]
+        covered += first.interval.low <= 0 <= first.interval.high
+    assert covered >= stats.binom.ppf(1e-4, runs, 0.95)
+
+
+def test_equal_means_with_unequal_spread_keep_their_level():
+    def make(rng):
+        score = np.r_[rng.normal(0, 1, 450), rng.normal(0, 3, 50)]
+        return eh.AuditData.from_arrays(score=score, groups={"g": np.repeat(["a", "b"], [450, 50])})
+
+    runs = 200  # not studentised: .385
+    hits = rejections(make, runs, measure="mean_score", n_resamples=199)
+    assert hits <= limit(runs)
+
+
+def test_two_sided_pvalue_of_no_effect_is_large():
+    # 1 - 2 Phi(|t|) is never above 0: that rule flagged 10 of 10 groups on null data.
+    rng = np.random.default_rng(3)
+    group = rng.integers(10, size=4000).astype(str)
+    data = eh.AuditData.from_arrays(decision=rng.random(4000) < 0.3, groups={"g": group})
+    result = eh.audit_group(data, metrics=["selection_rate"], rng=0)
+    assert sum(f.verdict == "disparity" for f in result) == 0
+
+
+def test_benjamini_hochberg_uses_ranks():
+    rng = np.random.default_rng(0)
+    runs = 500
+    hits = sum((adjust(rng.random(50), method="bh") <= 0.1).any() for _ in range(runs))  # indices as ranks: 92.8 %
+    assert hits <= stats.binom.isf(1e-4, runs, 0.1)
+
+
+def test_all_pairs_are_tested():
+    rng = np.random.default_rng(0)
+    group = rng.integers(4, size=800).astype(str)
+    data = eh.AuditData.from_arrays(decision=rng.random(800) < 0.3, groups={"g": group})
+    result = eh.audit_group(data, metrics=["selection_rate"], compare="pairs", rng=0)
+    assert sum(f.measure == "selection_rate" for f in result) == 6  # a return inside the loop tested one
+
+
+def test_picking_the_extreme_groups_does_not_inflate_the_error():
+    runs, hits = 300, 0  # an ordinary test on the best and worst of ten groups ignores the picking
+    for seed in range(runs):
+        rng = np.random.default_rng(seed)
+        group = rng.integers(10, size=1500).astype(str)
+        data = eh.AuditData.from_arrays(decision=rng.random(1500) < 0.3, groups={"g": group})
+        result = eh.audit_group(data, metrics=["selection_rate"], compare="pairs", n_resamples=199, rng=seed)
+        hits += any(f.verdict == "disparity" for f in result)
+    assert hits <= limit(runs)
+
+
+def test_alpha_reaches_the_test():
+    data = decisions(np.random.default_rng(0), (300, 300), (0.5, 0.5), (0.8, 0.68), (0.2, 0.2))
+    (loose,) = eh.audit_group(data, metrics=["tpr"], alpha=0.2, rng=0)
+    (strict,) = eh.audit_group(data, metrics=["tpr"], alpha=1e-6, rng=0)
+    assert (loose.verdict, strict.verdict) == ("disparity", "inconclusive")
+
+
+def test_nan_is_refused_not_called_fair():
+    with pytest.raises(eh.DataError, match="score"):
+        eh.AuditData.from_arrays(outcome=[0, 1], score=[0.5, np.nan], groups={"g": ["a", "b"]})
