@@ -1,0 +1,149 @@
+"""Size of every test and coverage of every interval of the group audit, on a grid of true nulls.
+
+python calibration/group.py [--short] [--replications 2000] [--workers 2] [--metric auc]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from designs import Design, cells, grid, samples, short
+
+from evenhand import METRICS
+from evenhand.inference.rates import RateSamples
+from evenhand.inference.samples import Draws
+
+HERE = Path(__file__).parent
+ALPHA = 0.05
+MARGIN = 0.1
+SHOWN = (
+    ("size", "rejected", "tested"),
+    ("coverage", "covered", "tested"),
+    ("ratio coverage", "ratio_covered", "ratios"),
+    ("warned", "warned", "tested"),
+)
+
+
+def simulate(design: Design, replications: int, n_resamples: int = 199) -> dict[str, Any]:
+    """Count rejections of the true null and coverage of no difference and of the ratio 1."""
+    seen = dict.fromkeys(("tested", "rejected", "warned", "covered", "ratios", "ratio_covered", "not_computable"), 0)
+    for i in range(replications):
+        rng = np.random.default_rng([i, len(design.name), *design.sizes])
+        s = samples(design, rng)
+        if any(s.reason):
+            seen["not_computable"] += 1
+            continue
+        draws = Draws(n_resamples=n_resamples, seed=i, name="calibration")
+        result = s.test(0, 1, draws)
+        if np.isnan(result.pvalue):
+            seen["not_computable"] += 1
+            continue
+        seen["tested"] += 1
+        rejected = result.pvalue <= ALPHA
+        warned = bool(result.warnings)
+        seen["rejected"] += rejected
+        seen["warned"] += warned
+        low, high, _ = s.interval(0, 1, level=0.95, ratio=False, draws=draws)
+        seen["covered"] += low <= 0 <= high
+        if s.estimate[1] != 0 and METRICS[design.metric].low == 0:
+            low, high, _ = s.interval(0, 1, level=0.95, ratio=True, draws=draws)
+            seen["ratios"] += 1
+            seen["ratio_covered"] += low <= 1 <= high
+    return {"design": design.name, "metric": design.metric, "kind": design.kind, "sizes": design.sizes,
+            "base": design.base, "level": design.level, **seen}  # fmt: skip
+
+
+def margin_size(metric: str, sizes: tuple[int, int], base: tuple[float, float], replications: int) -> dict[str, Any]:
+    """Count how often equivalence is claimed when the true difference lies on the margin."""
+    m = METRICS[metric]
+    claimed = tested = covered = 0
+    for i in range(replications):
+        rng = np.random.default_rng([i, *sizes])
+        table = np.stack(
+            [rng.multinomial(n, cells(metric, b, p, g))
+             for g, (n, b, p) in enumerate(zip(sizes, base, (0.3 + MARGIN, 0.3), strict=True))]
+        )  # fmt: skip
+        s = RateSamples(table, numerator=m.numerator, denominator=m.denominator, transform=m.transform)
+        if any(s.reason):
+            continue
+        tested += 1
+        claimed += s.equivalence(0, 1, low=-MARGIN, high=MARGIN, ratio=False, draws=Draws()) <= ALPHA
+        low, high, _ = s.interval(0, 1, level=0.95, ratio=False, draws=Draws())
+        covered += low <= MARGIN <= high
+    return {"design": f"{metric} on the margin n={sizes[0]}/{sizes[1]} base={base[0]}/{base[1]}", "metric": metric,
+            "tested": tested, "claimed": claimed, "covered": covered}  # fmt: skip
+
+
+def family(correction: str, replications: int) -> dict[str, Any]:
+    """Count families of six true weak nulls in which anything is called a disparity."""
+    import evenhand as eh
+
+    wrong = 0
+    for i in range(replications):
+        rng = np.random.default_rng(i)
+        parts = []
+        for g, (n, base) in enumerate(((300, 0.6), (200, 0.3), (80, 0.1), (400, 0.5))):
+            cell = rng.choice(4, n, p=[(1 - base) * 0.8, (1 - base) * 0.2, base * 0.15, base * 0.85])
+            parts.append((cell, np.full(n, g)))
+        cell, g = (np.concatenate(x) for x in zip(*parts, strict=True))
+        data = eh.AuditData.from_arrays(outcome=cell // 2, decision=cell % 2, groups={"g": g})
+        result = eh.audit_group(data, metrics=["fnr", "fpr"], correction=correction, n_resamples=999, rng=i)
+        wrong += any(f.verdict == "disparity" for f in result if not f.measure.endswith("_global"))
+    return {"design": f"six weak nulls at once, {correction}", "families": replications, "wrong": wrong}
+
+
+def _replications(design: Design, wanted: int) -> int:
+    exact = METRICS[design.metric].kind == "rate" and design.kind != "weights"
+    return wanted if exact else wanted // 2  # the others draw permutations
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--short", action="store_true")
+    parser.add_argument("--replications", type=int, default=2000)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--metric", help="only this metric; prints only")
+    words = parser.parse_args()
+    designs = [d for d in (short() if words.short else grid()) if words.metric in (None, d.metric)]
+    wanted = min(words.replications, 400) if words.short else words.replications
+    with ProcessPoolExecutor(words.workers) as pool:
+        jobs = [pool.submit(simulate, d, _replications(d, wanted)) for d in designs]
+        margins = families = []
+        if words.metric is None:
+            margins = [
+                pool.submit(margin_size, m, sizes, base, wanted)
+                for m in ("fnr", "selection_rate", "f1")
+                for sizes in ((100, 30), (300, 300), (1000, 100))
+                for base in ((0.5, 0.5), (0.8, 0.2))
+            ]
+            families = [pool.submit(family, c, wanted) for c in ("holm", "max-t")]
+        rows = []
+        for job in jobs:
+            row = job.result()
+            rows.append(row)
+            tested = max(row["tested"], 1)
+            shown = {k: row[v] / max(row[n], 1) for k, v, n in SHOWN}
+            print(f"{row['design']}:", ", ".join(f"{k} {v:.4f}" for k, v in shown.items()), f"of {tested}", flush=True)
+        others = [job.result() for job in (*margins, *families)]
+        for row in others:
+            print(row, flush=True)
+    if not words.short and words.metric is None:
+        stored = {"replications": wanted, "alpha": ALPHA, "size": rows, "margin": [r for r in others if "claimed" in r],
+                  "family": [r for r in others if "families" in r]}  # fmt: skip
+        (HERE / "group.json").write_text(json.dumps(stored, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
