@@ -114,14 +114,16 @@ def main() -> None:
     parser.add_argument("--short", action="store_true")
     parser.add_argument("--replications", type=int, default=2000)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--metric", help="only this metric; prints only")
+    parser.add_argument("--metrics", default="", help="only these, separated by commas; 'families' for the rest")
+    parser.add_argument("--out", type=Path, default=HERE / "group.json")
     words = parser.parse_args()
-    designs = [d for d in (short() if words.short else grid()) if words.metric in (None, d.metric)]
+    only = words.metrics.split(",") if words.metrics else []
+    designs = [d for d in (short() if words.short else grid()) if not only or d.metric in only]
     wanted = min(words.replications, 400) if words.short else words.replications
     with ProcessPoolExecutor(words.workers) as pool:
         jobs = [pool.submit(simulate, d, _replications(d, wanted)) for d in designs]
         margins = families = []
-        if words.metric is None:
+        if not only or "families" in only:
             margins = [
                 pool.submit(margin_size, m, sizes, base, wanted)
                 for m in ("fnr", "selection_rate", "f1")
@@ -139,10 +141,10 @@ def main() -> None:
         others = [job.result() for job in (*margins, *families)]
         for row in others:
             print(row, flush=True)
-    if not words.short and words.metric is None:
+    if not words.short:
         stored = {"replications": wanted, "alpha": ALPHA, "size": rows, "margin": [r for r in others if "claimed" in r],
                   "family": [r for r in others if "families" in r]}  # fmt: skip
-        (HERE / "group.json").write_text(json.dumps(stored, indent=1) + "\n")
+        words.out.write_text(json.dumps(stored, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from typing import Any
 
 from evenhand.errors import UsageError, near_matches
 
-AUDITS = ("group",)
+AUDITS = ("group", "projection", "individual", "proxy", "tail")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,13 +20,13 @@ class Plan:
     Parameters
     ----------
     audits : tuple of str
-        Which audits run.
+        Which audits run, of ``"group"``, ``"projection"``, ``"individual"``, ``"proxy"`` and ``"tail"``.
     alpha : float
         Error rate over all findings of all audits.
     correction : {"holm", "bonferroni", "bh", "none", "max-t"}
         How p-values are adjusted over them.
-    group : mapping
-        Options of `evenhand.audit_group` beyond those above, such as ``{"metrics": ["fnr"], "margin": 0.05}``.
+    group, projection, individual, proxy, tail : mapping
+        Options of each audit's function beyond those above, such as ``group={"metrics": ["fnr"], "margin": 0.05}``.
 
     Examples
     --------
@@ -34,10 +34,14 @@ class Plan:
     0.01
     """
 
-    audits: tuple[str, ...] = AUDITS
+    audits: tuple[str, ...] = ("group",)
     alpha: float = 0.05
     correction: str = "holm"
     group: Mapping[str, Any] = field(default_factory=dict)
+    projection: Mapping[str, Any] = field(default_factory=dict)
+    individual: Mapping[str, Any] = field(default_factory=dict)
+    proxy: Mapping[str, Any] = field(default_factory=dict)
+    tail: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "audits", tuple(self.audits))

@@ -363,8 +363,14 @@ def text_table(findings: Sequence[Finding]) -> str:
     rows = [_COLUMNS, *(table_cells(f) for f in findings)]
     rows = [tuple(_printable(c) for c in row) for row in rows]
     widths = [max(len(row[j]) for row in rows) for j in range(len(_COLUMNS))]
-    lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+    lines = [
+        "  ".join(_aligned(c, w, j) for j, (c, w) in enumerate(zip(row, widths, strict=True))).rstrip() for row in rows
+    ]
     return "\n".join([lines[0], "  ".join("-" * w for w in widths), *lines[1:]])
+
+
+def _aligned(text: str, width: int, column: int) -> str:
+    return text.rjust(width) if _COLUMNS[column] in ("estimate", "p", "p adj.") else text.ljust(width)
 
 
 def html_table(findings: Sequence[Finding]) -> str:

@@ -8,10 +8,17 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 
 from evenhand.results import AuditRun, Verdict
+
+_STYLES: dict[str, dict[str, Any]] = {
+    Verdict.DISPARITY: {"fg": "red", "bold": True},
+    Verdict.EQUIVALENT: {"fg": "green", "bold": True},
+    Verdict.NOT_COMPUTABLE: {"fg": "yellow"},
+}
 
 
 def show(run: AuditRun) -> None:
@@ -23,7 +30,9 @@ def show(run: AuditRun) -> None:
     for note in data["notes"]:
         click.echo(f"  {_clean(note)}")
     click.echo()
-    click.echo(str(run))
+    for line in str(run).splitlines():
+        verdict = line.rsplit(" ", 1)[-1]
+        click.echo(line.removesuffix(verdict) + click.style(verdict, **_STYLES.get(verdict, {})))
     click.echo()
     told = [f for f in run.findings if f.verdict is not Verdict.INCONCLUSIVE]
     for finding in told:

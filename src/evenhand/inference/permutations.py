@@ -93,7 +93,9 @@ def permutation_test(
     if math.isnan(observed):
         return not_computable("the statistic is undefined")
     if draws.method in ("auto", "exact"):
-        listed = enumerate_tables(table, strata, limit=limit if draws.method == "auto" else EXACT_LIMIT)
+        # Listing more tables than would be drawn costs more than it gains.
+        most = min(limit, max(draws.n_resamples, 1000)) if draws.method == "auto" else EXACT_LIMIT
+        listed = enumerate_tables(table, strata, limit=most)
         if listed is not None:
             return _exact(*listed, statistic, observed, alternative, words, draws.midp)
         if draws.method == "exact":
