@@ -97,10 +97,10 @@ def rows(design: Design, rng: np.random.Generator) -> dict[str, np.ndarray]:
             score = score * 3 + 1 if wide else score
             score = np.round(score) if design.kind == "ties" else score
         elif design.metric == "calibration_error":
-            raw = rng.beta(*((2, 2) if group == 0 else (1, 3)), size=n)
+            shift = 0.1 if design.kind == "miscalibrated" else 0.0  # every score is too high by as much
+            raw = rng.beta(*((2, 2) if group == 0 else (1, 3)), size=n) * (1 - shift)
             y = rng.random(n) < raw
-            shift = 0.1 if design.kind == "miscalibrated" else 0.0
-            score = np.clip(raw * (1 - 2 * shift) + shift, 0, 1) if shift else raw
+            score = raw + shift
         else:
             score = None
         parts.append({"y": y.astype(float), "score": score, "g": np.full(n, group)})

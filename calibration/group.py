@@ -16,6 +16,7 @@ from typing import Any
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
+from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -36,10 +37,10 @@ SHOWN = (
 )
 
 
-def simulate(design: Design, replications: int, n_resamples: int = 199) -> dict[str, Any]:
+def simulate(design: Design, replications: int, n_resamples: int = 199, first: int = 0) -> dict[str, Any]:
     """Count rejections of the true null and coverage of no difference and of the ratio 1."""
     seen = dict.fromkeys(("tested", "rejected", "warned", "covered", "ratios", "ratio_covered", "not_computable"), 0)
-    for i in range(replications):
+    for i in range(first, first + replications):
         rng = np.random.default_rng([i, len(design.name), *design.sizes])
         s = samples(design, rng)
         if any(s.reason):
@@ -104,6 +105,23 @@ def family(correction: str, replications: int) -> dict[str, Any]:
     return {"design": f"six weak nulls at once, {correction}", "families": replications, "wrong": wrong}
 
 
+def suspicious(row: dict[str, Any]) -> bool:
+    """Whether a right test would show so many rejections, or so little coverage, in less than 1 % of runs."""
+    most = stats.binom.isf(0.01, row["tested"], ALPHA)
+    return row["tested"] >= 100 and (row["rejected"] > most or row["tested"] - row["covered"] > most)
+
+
+def again(path: Path, replications: int, workers: int) -> None:
+    """Run the designs that look wrong once more, on fresh and more data sets, and store that beside the first run."""
+    stored = json.loads(path.read_text())
+    wrong = [Design(r["metric"], tuple(r["sizes"]), tuple(r["base"]), r["level"], r["kind"])
+             for r in stored["size"] if suspicious(r)]  # fmt: skip
+    with ProcessPoolExecutor(workers) as pool:
+        jobs = [pool.submit(simulate, d, replications, first=1_000_000) for d in wrong]
+        stored["again"] = [job.result() for job in jobs]
+    path.write_text(json.dumps(stored, indent=1) + "\n")
+
+
 def _replications(design: Design, wanted: int) -> int:
     exact = METRICS[design.metric].kind == "rate" and design.kind != "weights"
     return wanted if exact else wanted // 2  # the others draw permutations
@@ -116,7 +134,11 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--metrics", default="", help="only these, separated by commas; 'families' for the rest")
     parser.add_argument("--out", type=Path, default=HERE / "group.json")
+    parser.add_argument("--again", action="store_true", help="only the stored designs that look wrong, on fresh data")
     words = parser.parse_args()
+    if words.again:
+        again(words.out, words.replications, words.workers)
+        return
     only = words.metrics.split(",") if words.metrics else []
     designs = [d for d in (short() if words.short else grid()) if not only or d.metric in only]
     wanted = min(words.replications, 400) if words.short else words.replications

@@ -17,6 +17,8 @@ from typing import Any
 
 from scipy import stats
 
+from evenhand import METRICS
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -33,6 +35,17 @@ def upper(tested: int, families: int, alpha: float = 0.05) -> float:
     return float(stats.binom.isf(0.01 / max(families, 1), tested, alpha) / max(tested, 1))
 
 
+def successes(design: dict[str, Any]) -> float:
+    """Return the successes expected in the second group of a design for a rate; all rows for other metrics."""
+    kind = METRICS[design["metric"]]
+    rows = design["sizes"][1]
+    if kind.kind != "rate":
+        return float(rows)
+    inside = rows if len(kind.denominator) == 4 else rows * design["base"][1]
+    level = design["level"] / (2 - design["level"]) if kind.transform == "f1" else design["level"]
+    return float(inside * level)
+
+
 def calibration() -> str:
     """Summarise the group audit's calibration: one row per metric, then each design above nominal."""
     path = ROOT / "calibration" / "group.json"
@@ -47,7 +60,7 @@ def calibration() -> str:
     for metric, group in by_metric.items():
         sizes = [d["rejected"] / d["tested"] for d in group]
         covers = [d["covered"] / d["tested"] for d in group]
-        ratios = [d["ratio_covered"] / d["ratios"] for d in group if d["ratios"] >= 100]
+        ratios = [d["ratio_covered"] / d["ratios"] for d in group if d["ratios"] >= 100 and successes(d) >= 5]
         rows.append(
             (f"`{metric}`" if " " not in metric else metric, len(group), f"{_mean(sizes):.3f}", f"{max(sizes):.3f}",
              f"{min(covers):.3f}", f"{_mean(covers):.3f}", f"{min(ratios):.3f}" if ratios else "–")
@@ -59,9 +72,9 @@ def calibration() -> str:
             if 1 - cover > upper(d["tested"], len(designs)):
                 below.append((d["design"], f"{cover:.3f}", f"{d['warned'] / d['tested']:.2f}"))
     text = [
-        f"{len(designs)} designs, {stored['replications']:,} simulated data sets each (half of that where permutations "
-        "are drawn). Size: how often a true null is rejected at 5 %. Coverage: how often the 95 % interval holds "
-        "the truth.\n",
+        f"{len(designs)} designs; simulated data sets per design: {stored['replications']}. Size: how often a true "
+        "null is rejected at 5 %. Coverage: how often the 95 % interval holds the truth. A ratio's coverage is shown "
+        "for designs with at least five expected successes in the second group: with fewer it is often undefined.\n",
         table(
             (
                 "metric",
@@ -119,7 +132,8 @@ def reproductions() -> str:
     pages = []
     for readme in sorted((ROOT / "reproductions").glob("*/README.md")):
         text = readme.read_text()
-        pages.append(re.sub(r"^# ", "## ", text, flags=re.MULTILINE))
+        text = re.sub(r"^(#+) ", r"#\1 ", text, flags=re.MULTILINE)
+        pages.append(text.replace("](../../docs/", "]("))
     return "\n".join(pages) or "No stored results yet.\n"
 
 

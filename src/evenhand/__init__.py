@@ -2,8 +2,14 @@
 
 from importlib.metadata import version as _version
 
-from evenhand import datasets
+from evenhand import datasets, similarity
 from evenhand.audits.group import audit_group
+from evenhand.audits.individual import audit_individual
+from evenhand.audits.projection import audit_projection
+from evenhand.audits.projection_boundary import Distances
+from evenhand.audits.projection_criteria import Criterion
+from evenhand.audits.proxy import audit_proxy
+from evenhand.audits.tail import audit_tail
 from evenhand.errors import (
     DataError,
     EvenhandError,
@@ -24,7 +30,9 @@ __all__ = [
     "AuditData",
     "AuditResult",
     "AuditRun",
+    "Criterion",
     "DataError",
+    "Distances",
     "EvenhandError",
     "EvenhandWarning",
     "Finding",
@@ -36,8 +44,13 @@ __all__ = [
     "Verdict",
     "audit",
     "audit_group",
+    "audit_individual",
+    "audit_projection",
+    "audit_proxy",
+    "audit_tail",
     "cell_metric",
     "datasets",
     "read",
     "row_metric",
+    "similarity",
 ]

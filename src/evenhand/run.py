@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import inspect
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from evenhand.audits.group import audit_group
+from evenhand.audits.individual import audit_individual
+from evenhand.audits.projection import audit_projection
+from evenhand.audits.proxy import audit_proxy
+from evenhand.audits.tail import audit_tail
 from evenhand.audits.verdict import settle
 from evenhand.errors import UsageError, near_matches
 from evenhand.intake import AuditData
@@ -20,12 +24,20 @@ from evenhand.summaries import group_sizes
 
 Progress = Callable[[str], None]
 
-_RUNNERS: dict[str, Callable[..., AuditResult]] = {"group": audit_group}
+_RUNNERS: dict[str, Callable[..., AuditResult]] = {
+    "group": audit_group,
+    "projection": audit_projection,
+    "individual": audit_individual,
+    "proxy": audit_proxy,
+    "tail": audit_tail,
+}
+_NEED_MODEL = ("individual", "tail")
 
 
 def audit(
     data: AuditData,
     *,
+    model: Any = None,
     plan: Plan | str | Path | None = None,
     rng: RngLike = None,
     workers: int = 1,
@@ -37,6 +49,8 @@ def audit(
     ----------
     data : AuditData
         From `evenhand.read` or `AuditData.from_arrays`.
+    model : object, optional
+        The model that decided: the individual and the tail audit need it, projection and proxy can use it.
     plan : Plan, path or None
         What to do; by default the group audit with the metrics that the columns allow.
     rng : int, Generator or None
@@ -62,18 +76,19 @@ def audit(
     results = []
     for name in plan.audits:
         options = dict(getattr(plan, name))
-        _check_options(name, options)
-        results.append(
-            _RUNNERS[name](
-                data,
-                **options,
-                alpha=plan.alpha,
-                correction=plan.correction,
-                rng=seed,
-                workers=workers,
-                progress=progress,
-            )
-        )
+        shared = {
+            "model": model,
+            "alpha": plan.alpha,
+            "correction": plan.correction,
+            "rng": seed,
+            "workers": workers,
+            "progress": progress,
+        }
+        known = inspect.signature(_RUNNERS[name]).parameters
+        _check_options(name, options, [p for p in known if p not in ("data", *shared)], shared)
+        if name in _NEED_MODEL and model is None:
+            raise UsageError(f"The audit `{name}` needs a model and none was given. Pass `model=`, or leave it out.")
+        results.append(_RUNNERS[name](data, **options, **{k: v for k, v in shared.items() if k in known}))
     return AuditRun(
         results=settle(results, alpha=plan.alpha, correction=plan.correction),
         plan=plan.to_dict(),
@@ -88,9 +103,7 @@ def audit(
     )
 
 
-def _check_options(name: str, options: dict[str, Any]) -> None:
-    shared = ("data", "alpha", "correction", "rng", "workers", "progress")
-    known = [p for p in inspect.signature(_RUNNERS[name]).parameters if p not in shared]
+def _check_options(name: str, options: Mapping[str, Any], known: Sequence[str], shared: Mapping[str, Any]) -> None:
     for key in options:
         if key in shared:
             raise UsageError(f"`{key}` belongs to the whole plan, not to the audit `{name}`.")

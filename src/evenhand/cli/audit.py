@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import click
 from evenhand.cli.output import progress, show, write
 from evenhand.errors import UsageError
 from evenhand.intake import read
+from evenhand.models import load_model
 from evenhand.plan import Plan
 from evenhand.results import Verdict
 from evenhand.run import audit
@@ -24,7 +26,10 @@ from evenhand.run import audit
 @click.option("--group", "groups", multiple=True, help="Group column; may be repeated.")
 @click.option("--reference", multiple=True, metavar="COLUMN=LABEL", help="Group the others are compared with.")
 @click.option("--metrics", help="Metrics, separated by commas.")
-@click.option("--audits", default="group", show_default=True, help="Audits, separated by commas.")
+@click.option("--audits", help="Audits, separated by commas.  [default: group]")
+@click.option("--model", help="Model: a skops or ONNX file, or package.module:object.")
+@click.option("--trust-pickle", is_flag=True, help="Load a pickled model although that runs its maker's code.")
+@click.option("--features", help="The model's columns, separated by commas.")
 @click.option("--weight", help="Column with weights.")
 @click.option("--weight-kind", type=click.Choice(["auto", "frequency", "sampling"]), default="auto", show_default=True)
 @click.option("--positive", help="Label that means 1, in outcome and decision.")
@@ -49,12 +54,14 @@ def audit_command(file: Path, **words: Any) -> int:
     """Audit a file of decisions (CSV, Parquet or Arrow)."""
     verdicts = _verdicts(words["fail_on"])
     plan = _plan(words)
+    model = None if words["model"] is None else load_model(words["model"], trust_pickle=words["trust_pickle"])
     data = read(
         file,
         outcome=words["outcome"],
         decision=words["decision"],
         score=words["score"],
         groups=list(words["groups"]),
+        features=_list(words["features"]) or None,
         weight=words["weight"],
         weight_kind=words["weight_kind"],
         positive=words["positive"],
@@ -65,7 +72,7 @@ def audit_command(file: Path, **words: Any) -> int:
         missing=words["missing"],
     )
     with progress(words["quiet"]) as tell:
-        run = audit(data, plan=plan, rng=words["seed"], workers=words["workers"], progress=tell)
+        run = audit(data, model=model, plan=plan, rng=words["seed"], workers=words["workers"], progress=tell)
     if not words["quiet"]:
         show(run)
     write(run, words["out"])
@@ -85,8 +92,9 @@ def _plan(words: dict[str, Any]) -> Plan:
         "n_resamples": words["resamples"],
     }
     group.update({key: value for key, value in said.items() if value})
-    return Plan(
-        audits=tuple(_list(words["audits"])),
+    return replace(
+        base,
+        audits=tuple(_list(words["audits"])) or base.audits,
         alpha=base.alpha if words["alpha"] is None else words["alpha"],
         correction=words["correction"] or base.correction,
         group=group,

@@ -166,10 +166,10 @@ class TableSamples:
                 "the test is one of equal decisions given the outcome, not of equal values."
             )
             result = replace(result, warnings=(*result.warnings, text))
-        if isinstance(self.form, Function) and not result.exact and self._fewest(pair) < 20:
+        if not isinstance(self.form, Rate) and self._fewest(pair) < 20:
             text = (
-                "A group has fewer than 20 rows with one of the outcomes. There the test of this value is "
-                "approximate when groups differ in more than the value: it rejected up to .06 at .05."
+                "A group has fewer than 20 rows with one of the outcomes. When the groups differ in more than this "
+                "value, the test may reject too often: three times as often as stated was seen with 6 rows."
             )
             result = replace(result, warnings=(*result.warnings, text))
         return result

@@ -1,0 +1,152 @@
+"""Individual audit against inFairness and against a bare torch loop: seconds, and ratios.
+
+    python benchmarks/individual.py [--quick]
+
+Needs ``torch==2.13.0`` and ``pip install --no-deps inFairness POT``. All run in one process on one
+thread each. The bare loop does the arithmetic of the flow and nothing else: no intervals, no evidence.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import os
+import platform
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+import torch
+
+import evenhand as eh
+from evenhand.audits.individual import audit_individual
+from evenhand.kernels.perceptron import Perceptron
+from evenhand.models.gradient import GradientModel
+from evenhand.models.gradient_torch import TorchGradient
+from evenhand.similarity import Discounted
+
+HERE = Path(__file__).parent
+
+
+def seconds(work: Callable[[], object], repeat: int) -> float:
+    """Return the fastest of a few runs."""
+    best = float("inf")
+    for _ in range(repeat):
+        # Processor time on one thread: the same as wall time on an idle machine, and honest on a busy one.
+        start = time.process_time()
+        work()
+        best = min(best, time.process_time() - start)
+    return best
+
+
+def case(n: int, d: int, hidden: int) -> dict[str, Any]:
+    """Make a network and people for it; two directions should not matter."""
+    torch.manual_seed(0)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d))
+    y = (rng.random(n) < 0.4).astype(np.int64)
+    net = torch.nn.Sequential(torch.nn.Linear(d, hidden), torch.nn.ReLU(), torch.nn.Linear(hidden, 2))
+    V = np.linalg.qr(rng.normal(size=(d, 2)))[0]
+    first, last = net[0], net[2]
+    plain = Perceptron(
+        weights=tuple(layer.weight.detach().numpy().T.astype(np.float64) for layer in (first, last)),
+        biases=tuple(layer.bias.detach().numpy().astype(np.float64) for layer in (first, last)),
+    )
+    data = eh.AuditData.from_arrays(outcome=y, groups={"g": rng.integers(2, size=n)}, features=X)
+    return {"X": X, "y": y, "net": net, "plain": plain, "V": V, "data": data}
+
+
+def ours(c: dict[str, Any], steps: int, model: Any, **options: Any) -> eh.AuditResult:
+    return audit_individual(
+        c["data"],
+        model=model,
+        similarity=Discounted(c["V"].T),
+        steps=steps,
+        step=0.01,
+        scale="none",
+        rng=0,
+        **options,
+    )
+
+
+def bare_loop(c: dict[str, Any], steps: int, step: float, penalty: float, dtype: torch.dtype) -> torch.Tensor:
+    """Do the flow's arithmetic in torch: projection in factored form, summed loss, one backward pass per step."""
+    net = copy.deepcopy(c["net"]).to(dtype).requires_grad_(False)
+    X0 = torch.tensor(c["X"], dtype=dtype)
+    V = torch.tensor(c["V"], dtype=dtype)
+    y = torch.tensor(c["y"])
+    loss = torch.nn.CrossEntropyLoss(reduction="sum")
+    X = X0.clone()
+    for _ in range(steps):
+        X.requires_grad_(True)
+        (g,) = torch.autograd.grad(loss(net(X), y), X)
+        with torch.no_grad():
+            d = X - X0
+            X = X + step * (g - 2 * penalty * (d - (d @ V) @ V.T))
+    return X
+
+
+def in_fairness(c: dict[str, Any], steps: int) -> Any:
+    from inFairness.auditor import SenSeIAuditor
+    from inFairness.distances import MahalanobisDistances, SquaredEuclideanDistance
+
+    d = c["X"].shape[1]
+    metric = MahalanobisDistances()
+    metric.fit(torch.tensor(np.eye(d) - c["V"] @ c["V"].T, dtype=torch.float32))
+    out = SquaredEuclideanDistance()
+    out.fit(num_dims=2)
+    auditor = SenSeIAuditor(metric, out, num_steps=steps, lr=0.01, max_noise=0.1, min_noise=-0.1)
+    return auditor.audit(
+        c["net"], torch.tensor(c["X"], dtype=torch.float32), torch.tensor(c["y"]), lambda_param=50.0,
+        loss_fn=torch.nn.functional.cross_entropy, confidence=0.95, optimizer=torch.optim.SGD,
+    )  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true", help="a tenth of the rows, one repeat; prints only")
+    quick = parser.parse_args().quick
+    torch.set_num_threads(1)
+    repeat = 1 if quick else 2
+    rows: list[dict[str, Any]] = []
+
+    def compare(name: str, peer: str, own: float, other: float) -> None:
+        rows.append({"case": name, "peer": peer, "seconds": own, "peer_seconds": other, "ratio": other / own})
+
+    c = case(1000 if quick else 10_000, 40, 100)
+    size = f"{len(c['y'])} x 40, 200 steps, MLP 100"
+    peer = seconds(lambda: in_fairness(c, 200), repeat)
+    for name, model in (("torch module", c["net"]), ("torch module by autograd", TorchGradient(c["net"]))):
+        compare(
+            f"{size}: {name}", "inFairness SenSeIAuditor.audit", seconds(lambda m=model: ours(c, 200, m), repeat), peer
+        )
+
+    c = case(905 if quick else 9045, 39, 50)
+    size = f"{len(c['y'])} x 39, 500 steps, MLP 50"
+    loop32 = seconds(lambda: bare_loop(c, 500, 0.01, 50.0, torch.float32), repeat)
+    loop64 = seconds(lambda: bare_loop(c, 500, 0.01, 50.0, torch.float64), repeat)
+    plain = GradientModel(network=c["plain"], link="logit", classes=(0, 1))
+    for name, model, peer_name, other in (
+        ("torch module", c["net"], "bare torch loop, float32", loop32),
+        ("torch module by autograd", TorchGradient(c["net"]), "bare torch loop, float32", loop32),
+        ("MLPClassifier", plain, "bare torch loop, float64", loop64),
+    ):
+        compare(f"{size}: {name}", peer_name, seconds(lambda m=model: ours(c, 500, m, refits=0), repeat), other)
+    for row in rows:
+        print(
+            f"{row['case']:70} {row['seconds']:8.2f} s   {row['peer']:32} {row['peer_seconds']:8.2f} s   "
+            f"ratio {row['ratio']:.2f}"
+        )
+    if not quick:
+        stored = {"machine": platform.machine(), "python": platform.python_version(), "numpy": np.__version__,
+                  "torch": torch.__version__, "torch_threads": torch.get_num_threads(), "rows": rows}  # fmt: skip
+        (HERE / "individual.json").write_text(json.dumps(stored, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,444 @@
+"""Individual audit: are similar people treated similarly?
+
+Each person is moved, along directions in which people should be treated alike, to where the model does worst;
+then the loss there is compared with the loss at the start.
+
+Hypotheses
+    H0: E[loss after / loss before] <= tolerance (measure ``loss_ratio``), and for classifiers
+    H0: P(wrong after) / P(wrong before) <= tolerance (measure ``error_ratio``). The default tolerance 1.25 is
+    the
+    four-fifths rule turned round: a loss may grow by a quarter.
+Statistic
+    The mean ratio S_n with its standard error; T_n is its one-sided lower limit. The ratio of error rates
+    S~_n.
+Reference distribution
+    Normal limit of the studentised mean, corrected for skewness (Hall 1992); ratios are kept as logarithms.
+    For error
+    rates the exact binomial given the number of errors, or Fieller's linear form when the map repaired some
+    error.
+    Both hold for any fixed map, so also for the search used with models that have no gradient.
+When it fails
+    Ratios with infinite variance (tiny losses): one pair then carries the sum, which is reported. A metric
+    learned
+    from the audited rows: cross-fitted by default. Few rows: the normal limit is rough below about 100. The
+    answer
+    belongs to the map: it has no plateau in flow time, so the whole curve is part of the evidence.
+
+Symbols
+    ===============  =========================  ====================
+    code             [maity2021]                shape
+    ===============  =========================  ====================
+    X                x_i                        (people, inputs)
+    moved.end        Phi(x_i, y_i), eq. (2.7)   (people, inputs)
+    penalty          lambda, eq. (2.6)          one number
+    step, steps      epsilon_t, T               Euler, eq. (2.8)
+    log_ratio        log r_i, Algorithm 1       (people,)
+    estimate         S_n (3.4), S~_n (3.12)     one number
+    bound            T_n (3.10), T~_n (3.13)    one number
+    tolerance        delta, eq. (3.3)           one number
+    ===============  =========================  ====================
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evenhand.audits.individual_evidence import (
+    by_part,
+    curve,
+    metric_sensitivity,
+    movement_summary,
+    off_range,
+    pairs,
+    ratios,
+)
+from evenhand.audits.individual_findings import Raw, error_finding, loss_finding, refused
+from evenhand.audits.people import People, gather, halves, same_space
+from evenhand.audits.unfair_map import Box, MapOptions, Moved, check_step, euler_errors, move, observed_box
+from evenhand.audits.verdict import settle
+from evenhand.errors import DataError, UsageError
+from evenhand.intake import AuditData
+from evenhand.kernels.ratios import MeanRatio, RateRatio, mean_ratio, rate_ratio
+from evenhand.kernels.seeds import RngLike, seed_of
+from evenhand.results import AuditResult
+from evenhand.similarity.choice import as_similarity
+from evenhand.similarity.metric import FairMetric, MetricRows, Similarity, angles
+from evenhand.similarity.uncertainty import bootstrap_metric
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+# Below this the normal limit says nothing at all.
+LEAST_ROWS = 8
+# Share of people whose loss may fall by rounding and kinks before the flow is called wrong: a true flow never
+# lowers it ([maity2021] eq. 3.1), and a map that does would make any model look harmless.
+LOWERED = 0.05
+# People moved again to measure errors of the flow and of the metric.
+PROBED = 96
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndividualOptions:
+    """What an individual audit was asked; see `audit_individual`."""
+
+    tolerance: float
+    alpha: float
+    level: float
+    correction: str
+    metric_rows: str
+    refits: int
+    examples: int
+    scale: str
+    loss: str | None
+    clip: float
+    limits: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Fold:
+    """Some people, the metric they are moved under and the range observed where that was learned."""
+
+    index: IntArray
+    rows: MetricRows
+    metric: FairMetric
+    box: Box
+
+
+def audit_individual(
+    data: AuditData,
+    *,
+    model: Any,
+    similarity: Similarity | ArrayLike | Sequence[str] | None = None,
+    tolerance: float = 1.25,
+    metric_rows: str | AuditData = "crossfit",
+    method: str = "auto",
+    penalty: float = 50.0,
+    step: float = 0.01,
+    steps: int = 500,
+    schedule: str = "constant",
+    flow_tolerance: float = 1e-4,
+    stay_in_range: bool = False,
+    freeze: Sequence[str] = (),
+    points: int = 17,
+    scale: str = "auto",
+    loss: str | None = None,
+    clip: float = 0.0,
+    limits: str = "skewness",
+    refits: int = 10,
+    examples: int = 0,
+    alpha: float = 0.05,
+    level: float | None = None,
+    correction: str = "holm",
+    allow_unstable: bool = False,
+    batch_rows: int | None = None,
+    workers: int = 1,
+    progress: Callable[[str], None] | None = None,
+    rng: RngLike = None,
+) -> AuditResult:
+    """Test whether people who count as similar are treated similarly.
+
+    Parameters
+    ----------
+    data : AuditData
+        Rows with outcome and features; groups where the fair metric is learned from them. The rows must not
+        have been
+        used to train the model.
+    model : object
+        A scikit-learn estimator or pipeline, a torch module or `TorchGradient`, a `CallableGradient`, an ONNX
+        session,
+        or a callable that returns probabilities (numbers for a regression).
+    similarity : Similarity, array or sequence of str, optional
+        Who counts as similar: a recipe of `evenhand.similarity`, a matrix, or columns that should not matter.
+        By
+        default the directions that predict the groups should not matter (`SensitiveSubspace`).
+    tolerance : float
+        The largest mean ratio that is tolerated (delta); 1.25 is the four-fifths rule turned round.
+    metric_rows : {"crossfit", "shared"} or AuditData
+        Where a metric is learned: on the other half of the rows for each half, on the audited rows themselves
+        (which is
+        then stated), or on rows of their own.
+    method : {"auto", "euler", "adaptive", "search"}
+        How people are moved. "auto": Euler where the model has a gradient, else search.
+    penalty : float
+        Price of distance (lambda).
+    step, steps : float, int
+        Euler steps; the flow time is their product (for "adaptive" too).
+    schedule : {"constant", "decay"}
+        Equal steps, or the k-th divided by k to the power 2/3.
+    flow_tolerance : float
+        Error allowed in one adaptive step.
+    stay_in_range : bool
+        Halt each person at the edge of the observed range.
+    freeze : sequence of str
+        Columns that cannot change.
+    points : int
+        Values tried along each direction by the search.
+    scale : {"auto", "standard", "none"}
+        Standardise numeric inputs before people are moved: if their scales differ, always, or never.
+    loss : {"log", "squared", "absolute"}, optional
+        By default the log loss for classes, the squared error for numbers.
+    clip : float
+        Probabilities of a black box are moved into [clip, 1 - clip], which keeps losses of 0 away.
+    limits : {"skewness", "normal"}
+        Interval and test of the mean ratio: corrected for skewness, or as the paper prints them.
+    refits : int
+        Bootstrap refits of a learned metric, for its uncertainty.
+    examples : int
+        Pairs with the largest ratio to list as rows; none by default, since rows are about persons.
+    alpha : float
+        Error rate over all findings.
+    level : float, optional
+        Coverage of the intervals, ``1 - alpha`` by default.
+    correction : {"holm", "bonferroni", "bh", "none"}
+        How p-values are adjusted over the findings.
+    allow_unstable : bool
+        Allow Euler steps above the stability limit, to repeat a published setting.
+    batch_rows : int, optional
+        People moved at once; bounds memory. The answer does not depend on it, rounding apart.
+    workers : int
+        Threads; the answer does not depend on it.
+    progress : callable, optional
+        Called with a short text as people are moved.
+    rng : int, Generator or None
+        Seed of the bootstrap of the metric; estimates and p-values do not depend on it.
+
+    Returns
+    -------
+    AuditResult
+        A finding ``loss_ratio`` and, for classifiers, ``error_ratio``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import evenhand as eh
+    >>> from evenhand.models.gradient import CallableGradient
+    >>> x = np.linspace(-2, 2, 400)[:, None] * [1.0, 0.5]
+    >>> y, g = np.arange(400) % 3 == 0, np.arange(400) % 2
+    >>> data = eh.AuditData.from_arrays(outcome=y, groups={"g": g}, features=x)
+    >>> slope = lambda X: np.tile([2.0, 0.0], (len(X), 1))
+    >>> model = CallableGradient(lambda X: 2 * X[:, 0], slope, link="logit")
+    >>> result = audit_individual(data, model=model, similarity=["x0"], steps=100, rng=0)
+    >>> [(f.measure, str(f.verdict)) for f in result]
+    [('loss_ratio', 'disparity'), ('error_ratio', 'disparity')]
+    """
+    options = IndividualOptions(
+        tolerance=tolerance, alpha=alpha, level=1 - alpha if level is None else level, correction=correction,
+        metric_rows=metric_rows if isinstance(metric_rows, str) else "rows of their own", refits=refits,
+        examples=examples, scale=scale, loss=loss, clip=clip, limits=limits,
+    )  # fmt: skip
+    how = MapOptions(
+        method=method, penalty=penalty, step=step, steps=steps, schedule=schedule,
+        flow_tolerance=flow_tolerance,
+        stay_in_range=stay_in_range, freeze=tuple(freeze), points=points, allow_unstable=allow_unstable,
+        batch_rows=batch_rows, workers=workers,
+    )  # fmt: skip
+    people, recipe, how = _prepare(data, model, similarity, options, how)
+    notes = (*data.notes, *people.notes)
+    try:
+        folds = _folds(people, recipe, metric_rows, how)
+    except DataError as error:
+        return _result([refused(m, str(error), people) for m in _measures(people)], options, how, notes)
+    moved = _move_all(people, folds, how, progress)
+    means, rates = _statistic(people, moved)
+    lowered = float(people.count[ratios(moved.log_loss)[-1] < -1e-6].sum() / people.count.sum())
+    if lowered > LOWERED:
+        reason = (
+            f"The flow lowered the loss of {100 * lowered:.0f} % of the people, where a flow along the gradient can "
+            "only raise it: its steps are too long. Use a shorter `step`, or `method='adaptive'`."
+        )
+        return _result([refused(m, reason, people) for m in _measures(people)], options, how, notes)
+    behind = _reference(people, recipe, folds, moved, options, how, seed_of(rng))
+    raw = [loss_finding(people, moved, means, behind, options)]
+    if people.view.task != "regression":
+        raw.append(error_finding(people, moved, rates, behind, options))
+    return _result(raw, options, how, notes)
+
+
+def _prepare(
+    data: AuditData, model: Any, similarity: Any, options: IndividualOptions, how: MapOptions
+) -> tuple[People, Similarity, MapOptions]:
+    """Check the request against the data; the only place that raises errors about them."""
+    for name, value, allowed in (
+        ("method", how.method, ("auto", "euler", "adaptive", "search")),
+        ("schedule", how.schedule, ("constant", "decay")),
+        ("scale", options.scale, ("auto", "standard", "none")),
+        ("limits", options.limits, ("skewness", "normal")),
+        ("metric_rows", options.metric_rows, ("crossfit", "shared", "rows of their own")),
+        ("correction", options.correction, ("holm", "bonferroni", "bh", "none")),
+    ):
+        if value not in allowed:
+            raise UsageError(f"`{name}` is `{value}`; allowed: {', '.join(f'`{a}`' for a in allowed)}.")
+    for name, number, least in (
+        ("tolerance", options.tolerance, 1.0), ("penalty", how.penalty, -1e-300), ("step", how.step, 0.0),
+        ("steps", how.steps, 0), ("points", how.points, 2), ("flow_tolerance", how.flow_tolerance, 0.0),
+        ("refits", options.refits, -1), ("examples", options.examples, -1), ("workers", how.workers, 0),
+    ):  # fmt: skip
+        if not number > least or not math.isfinite(number):
+            raise UsageError(
+                f"`{name}` must be above {max(least, 0) if least > -1 else 'or equal to 0'}; got {number}."
+            )
+    for name, number in (("alpha", options.alpha), ("level", options.level)):
+        if not 0 < number < 1:
+            raise UsageError(f"`{name}` must lie between 0 and 1; got {number}.")
+    if how.batch_rows is not None and how.batch_rows < 1:
+        raise UsageError(f"`batch_rows` must be at least 1; got {how.batch_rows}.")
+    people = gather(data, model, scale=options.scale, loss=options.loss, clip=options.clip)
+    if how.method == "auto":
+        how = replace(how, method="search" if people.view.network is None else "euler")
+    if how.method != "search" and people.view.network is None:
+        raise UsageError(
+            f"{people.view.name}: no gradient is known, so `method='{how.method}'` cannot be used; use `search`."
+        )
+    if people.view.tile > 1024 and people.view.network is not None:
+        how = replace(how, workers=1)  # a torch module is one object with one state
+    if how.freeze:
+        people.view.space.columns_of(how.freeze)
+    return people, as_similarity(similarity), how
+
+
+def _folds(people: People, recipe: Similarity, metric_rows: str | AuditData, how: MapOptions) -> list[Fold]:
+    """Fit the metric, and the observed range, for each part of the people."""
+    everyone = np.arange(people.X.shape[0])
+    if people.count.sum() < LEAST_ROWS:
+        raise DataError(
+            f"{people.count.sum():.0f} rows are too few for any statement; at least {LEAST_ROWS} are needed."
+        )
+    if not isinstance(metric_rows, str):
+        parts = [(everyone, same_space(people, metric_rows))]
+    elif metric_rows == "crossfit" and (recipe.learned or how.stay_in_range or how.method == "search"):
+        one, two = halves(people)
+        parts = [(one, people.learn(two)), (two, people.learn(one))]
+    else:
+        parts = [(everyone, people.learn(everyone))]
+    folds = []
+    for index, rows in parts:
+        if rows.X.shape[0] == 0 or index.size == 0:
+            raise DataError("There are too few different people to learn the fair metric apart from them.")
+        metric = recipe.fit(rows)
+        check_step(metric.form, how)
+        folds.append(Fold(index=index, rows=rows, metric=metric, box=observed_box(rows, metric.form)))
+    return folds
+
+
+def _move_all(people: People, folds: list[Fold], how: MapOptions, progress: Callable[[str], None] | None) -> Moved:
+    """Apply the map to everyone, each under the metric of the other half."""
+    done = 0
+    outs = []
+    total = sum(f.index.size for f in folds)
+    for fold in folds:
+        before = done
+        report = None if progress is None else lambda k, _, b=before: progress(f"individual: {b + k} of {total} people")
+        outs.append(
+            move(
+                people.view,
+                people.X[fold.index],
+                people.view.y[fold.index],
+                fold.metric,
+                fold.box,
+                how,
+                report,
+            )
+        )
+        done += fold.index.size
+    order = np.argsort(np.concatenate([f.index for f in folds]), kind="stable")
+    return Moved(
+        end=np.concatenate([o.end for o in outs])[order],
+        clock=outs[0].clock,
+        log_loss=np.concatenate([o.log_loss for o in outs], axis=1)[:, order],
+        wrong=np.concatenate([o.wrong for o in outs], axis=1)[:, order],
+        stopped=np.concatenate([o.stopped for o in outs])[order],
+    )
+
+
+def _statistic(people: People, moved: Moved) -> tuple[MeanRatio | None, RateRatio]:
+    """Return the mean ratio (None when some ratio is not a number) and the ratio of error rates."""
+    log_ratio = ratios(moved.log_loss)[-1]
+    finite = bool(np.isfinite(log_ratio).all())
+    return (
+        mean_ratio(log_ratio, people.count, people.weight) if finite else None,
+        rate_ratio(np.nan_to_num(moved.wrong[-1]), np.nan_to_num(moved.wrong[0]), people.count, people.weight),
+    )
+
+
+def _reference(
+    people: People,
+    recipe: Similarity,
+    folds: list[Fold],
+    moved: Moved,
+    options: IndividualOptions,
+    how: MapOptions,
+    seed: int,
+) -> dict[str, Any]:
+    """Gather the evidence shared by all findings; the only user of the random generator."""
+    log_ratio = ratios(moved.log_loss)[-1]
+    first = folds[0]
+    probe = first.index[np.unique(np.linspace(0, first.index.size - 1, min(PROBED, first.index.size)).astype(int))]
+    errors: dict[str, Any] = {}
+    if how.method != "search":
+        errors = euler_errors(people.view, people.X[probe], people.view.y[probe], first.metric, first.box, how)
+    metric: dict[str, Any] = {
+        "kind": first.metric.kind,
+        **first.metric.details,
+        "learned_on": _learned_on(recipe, options),
+    }
+    if recipe.learned and options.refits:
+        spread = bootstrap_metric(recipe, first.rows, first.metric, refits=options.refits, seed=seed)
+        metric["sensitivity"] = metric_sensitivity(
+            people, probe, first.metric, first.box, spread, how, errors.get("lipschitz")
+        )
+    if len(folds) > 1 and recipe.learned:
+        bases = [f.metric.form.free_directions() for f in folds]
+        if all(b.size for b in bases):
+            metric["angle_between_halves_degrees"] = float(angles(*bases).max())
+    return {
+        "map": {
+            "kind": "search along the sensitive directions"
+            if how.method == "search"
+            else f"gradient flow, {how.method}",
+            "model": people.view.name,
+            "loss": people.view.loss.name,
+            "time": float(moved.clock[-1]),
+            "stability_limit": None
+            if how.method == "search"
+            else check_step(first.metric.form, replace(how, allow_unstable=True)),
+            "flow_error": errors,
+        },
+        "metric": metric,
+        "curve": curve(people, moved, options.alpha, options.tolerance),
+        "by_part": by_part(people, log_ratio, moved, options.alpha, options.level),
+        "off_range": off_range(people, [(f.index, f.box) for f in folds], moved),
+        "movement": movement_summary(people, moved, log_ratio),
+        "pairs": pairs(people, moved, log_ratio, options.examples) if options.examples else [],
+    }
+
+
+def _result(raw: list[Raw], options: IndividualOptions, how: MapOptions, notes: tuple[str, ...]) -> AuditResult:
+    result = AuditResult(
+        audit="individual",
+        findings=tuple(f for f, _ in raw),
+        evidence=tuple(e for _, e in raw),
+        options={
+            **asdict(options),
+            **{k: v for k, v in asdict(how).items() if k not in ("workers", "batch_rows")},
+        },
+        notes=notes,
+    )
+    return settle([result], alpha=options.alpha, correction=options.correction)[0]
+
+
+def _measures(people: People) -> tuple[str, ...]:
+    return ("loss_ratio",) if people.view.task == "regression" else ("loss_ratio", "error_ratio")
+
+
+def _learned_on(recipe: Similarity, options: IndividualOptions) -> str:
+    if not recipe.learned:
+        return "stated, not learned"
+    return {"crossfit": "the other half of the rows", "shared": "the audited rows themselves"}.get(
+        options.metric_rows, options.metric_rows
+    )

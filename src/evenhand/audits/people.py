@@ -1,0 +1,216 @@
+"""The people an individual audit moves: equal rows made one, in an order that row order cannot change."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import DataError
+from evenhand.intake import AuditData
+from evenhand.models.gradient import Rescaled
+from evenhand.models.gradient_view import ModelView, view_model
+from evenhand.models.input_space import InputSpace
+from evenhand.similarity.metric import GroupTable, MetricRows
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+# Inputs whose spread differs from one by more than this factor are standardised when `scale` is "auto".
+SPREAD = 4.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class People:
+    """Distinct people: inputs, outcome and sampling weight, with how many rows each stands for.
+
+    Parameters
+    ----------
+    view : ModelView
+        The model; its `y` is that of the distinct people.
+    X : ndarray, shape (people, inputs)
+        In the coordinates they are moved in, sorted.
+    count : ndarray, shape (people,)
+        Rows each stands for.
+    weight : ndarray or None
+        Sampling weight of each of those rows.
+    groups : tuple of GroupTable
+        Rows per person and group.
+    continuous : mapping of str to ndarray
+        Sum of each continuous attribute.
+    notes : tuple of str
+        What was decided on the user's behalf.
+    """
+
+    view: ModelView
+    X: FloatArray
+    count: FloatArray
+    weight: FloatArray | None
+    groups: tuple[GroupTable, ...]
+    continuous: Mapping[str, FloatArray]
+    notes: tuple[str, ...] = ()
+
+    def learn(self, index: IntArray) -> MetricRows:
+        """Return some of the people as rows a metric is learned from."""
+        return MetricRows(
+            X=self.X[index],
+            groups=tuple(replace(g, table=g.table[index]) for g in self.groups),
+            continuous={k: v[index] for k, v in self.continuous.items()},
+            count=self.count[index],
+            space=self.view.space,
+        )
+
+
+def gather(data: AuditData, model: Any, *, scale: str, loss: str | None, clip: float) -> People:
+    """Make the people of a data set.
+
+    Parameters
+    ----------
+    data : AuditData
+        Rows with outcome and features.
+    model : object
+        See `evenhand.models.gradient_view.view_model`.
+    scale : {"auto", "standard", "none"}
+        Whether numbers are standardised before people are moved.
+    loss, clip
+        As in `view_model`.
+
+    Returns
+    -------
+    People
+    """
+    if data.moments is not None or not data.features:
+        raise DataError(
+            "The individual audit moves people in the model's inputs and needs them as rows. Name the inputs "
+            "with "
+            "`features=`, and read the data with `rows='keep'`."
+        )
+    if data.outcome is None:
+        raise DataError("The individual audit needs what really happened: name the column with `outcome=`.")
+    view = view_model(model, data.features, data.outcome, data.outcome_kind, loss=loss, clip=clip)
+    raw = view.space.encode(data.features) + 0.0  # -0.0 and 0.0 are the same person
+    if not np.all(np.isfinite(raw)):
+        bad = int((~np.isfinite(raw)).any(axis=1).sum())
+        raise DataError(f"{bad} rows have a missing or infinite model input. Drop them, or impute inside the pipeline.")
+    key = [raw, view.y[:, None]] + ([] if data.weight is None else [data.weight[:, None]])
+    units, place = np.unique(np.hstack(key), axis=0, return_inverse=True)
+    place = place.reshape(-1)
+    p = raw.shape[1]
+    n = units.shape[0]
+    rows = data.count.astype(np.float64)
+    count = _tally(place, rows, n)
+    space, network, score, note, X = _in_units(view, units[:, :p], count, scale)
+    groups = tuple(
+        GroupTable(
+            name=a.name,
+            labels=a.labels,
+            table=_tally(place * len(a.labels) + a.codes, rows, n * len(a.labels)).reshape(n, -1),
+        )
+        for a in data.attributes
+    )
+    return People(
+        view=replace(view, y=units[:, p], space=space, network=network, score=score),
+        X=X,
+        count=count,
+        weight=None if data.weight is None else units[:, p + 1],
+        groups=groups,
+        # Sorted before summing, so that row order cannot change the last digit.
+        continuous={name: _sums(place, values, rows, n) for name, values in data.continuous.items()},
+        notes=(*view.notes, *note),
+    )
+
+
+def same_space(people: People, data: AuditData) -> MetricRows:
+    """Return other data's people as rows for a metric, in the coordinates of these people.
+
+    Parameters
+    ----------
+    people : People
+        The audited ones.
+    data : AuditData
+        Rows of their own for the metric.
+
+    Returns
+    -------
+    MetricRows
+    """
+    if not data.features:
+        raise DataError("The rows for the fair metric have no features. Name them with `features=`.")
+    X, place = np.unique(people.view.space.encode(data.features) + 0.0, axis=0, return_inverse=True)
+    place, n = place.reshape(-1), X.shape[0]
+    rows = data.count.astype(np.float64)
+    return MetricRows(
+        X=X,
+        groups=tuple(
+            GroupTable(
+                name=a.name,
+                labels=a.labels,
+                table=_tally(place * len(a.labels) + a.codes, rows, n * len(a.labels)).reshape(n, -1),
+            )
+            for a in data.attributes
+        ),
+        continuous={name: _sums(place, values, rows, n) for name, values in data.continuous.items()},
+        count=_tally(place, rows, n),
+        space=people.view.space,
+    )
+
+
+def halves(people: People) -> tuple[IntArray, IntArray]:
+    """Split distinct people in two halves by a hash of their inputs.
+
+    Neither a seed nor the order of rows matters, and equal people stay together.
+
+    Parameters
+    ----------
+    people : People
+        From `gather`.
+
+    Returns
+    -------
+    two index arrays, each sorted
+    """
+    content = np.ascontiguousarray(np.column_stack([people.X, people.view.y]))
+    mark = np.array([zlib.crc32(row.tobytes()) for row in content])
+    rank = np.argsort(mark, kind="stable")
+    return np.sort(rank[::2]), np.sort(rank[1::2])
+
+
+def _in_units(
+    view: ModelView, raw: FloatArray, count: FloatArray, scale: str
+) -> tuple[InputSpace, Any, Any, tuple[str, ...], FloatArray]:
+    total = count.sum()
+    center = count @ raw / total
+    spread = np.sqrt(count @ (raw - center) ** 2 / total)
+    number = np.array([i.category is None for i in view.space.inputs])
+    # Two values are a yes or no: their spread says how common the yes is, not in which unit it is measured.
+    number &= np.array([np.unique(column[:3000]).size > 2 or np.unique(column).size > 2 for column in raw.T])
+    uneven = number & (spread > 0) & ((spread > SPREAD) | (spread < 1 / SPREAD))
+    if scale == "none" or (scale == "auto" and not uneven.any()):
+        return view.space, view.network, view.score, (), raw
+    moved = number & (spread > 0)
+    center, unit = np.where(moved, center, 0.0), np.where(moved, spread, 1.0)
+    network = None if view.network is None else Rescaled(view.network, center, unit)
+    old = view.score
+
+    def score(X: FloatArray) -> FloatArray:
+        return old(center + X * unit)
+
+    note = (
+        f"The model's {int(moved.sum())} numeric inputs are on different scales and were standardised before "
+        "people were "
+        "moved (`scale='none'` keeps them as they are).",
+    )
+    return view.space.rescaled(center, unit), network, score, note, (raw - center) / unit
+
+
+def _sums(place: IntArray, values: FloatArray, rows: FloatArray, n: int) -> FloatArray:
+    order = np.lexsort((rows, values, place))
+    return _tally(place[order], (values * rows)[order], n)
+
+
+def _tally(place: IntArray, amount: FloatArray, size: int) -> FloatArray:
+    return np.bincount(place, weights=amount, minlength=size).astype(np.float64)

@@ -1,0 +1,338 @@
+"""The unfair map: where each person is moved, by gradient flow or by search, and with what error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import UsageError
+from evenhand.kernels.flow import QuadraticForm, flow, stability_limit, step_sizes
+from evenhand.kernels.flow_error import euler_bound
+from evenhand.kernels.linesearch import search
+from evenhand.models.gradient_view import ModelView
+from evenhand.similarity.metric import FairMetric, MetricRows
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+Progress = Callable[[int, int], None]
+
+# Shares of the observed range that the search is tried with, in place of flow time.
+REACHES = (0.1, 0.25, 0.5, 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapOptions:
+    """How people are moved; see `evenhand.audit_individual`."""
+
+    method: str
+    penalty: float
+    step: float
+    steps: int
+    schedule: str
+    flow_tolerance: float
+    stay_in_range: bool
+    freeze: tuple[str, ...]
+    points: int
+    allow_unstable: bool
+    batch_rows: int | None
+    workers: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Box:
+    """The observed range of the people a metric was learned from.
+
+    Parameters
+    ----------
+    directions : ndarray, shape (inputs, r)
+        The free directions of the metric.
+    low, high : ndarray, shape (r,)
+        Range of the coordinates along them.
+    column_low, column_high : ndarray, shape (inputs,)
+        Range of each input; a yes-or-no input may lie half a unit outside.
+    two_values : ndarray of bool, shape (inputs,)
+        Inputs with two values that are no category of a larger column.
+    """
+
+    directions: FloatArray
+    low: FloatArray
+    high: FloatArray
+    column_low: FloatArray
+    column_high: FloatArray
+    two_values: BoolArray
+
+    def inside(self, X: FloatArray) -> BoolArray:
+        """Mark positions inside the range of every direction and every input."""
+        return self.inside_directions(X) & self.inside_columns(X)
+
+    def inside_directions(self, X: FloatArray) -> BoolArray:
+        """Mark positions inside the range of every free direction."""
+        at = X @ self.directions
+        slack = 1e-9 * (1.0 + np.abs(self.high - self.low))
+        return np.asarray(((at >= self.low - slack) & (at <= self.high + slack)).all(axis=1))
+
+    def inside_columns(self, X: FloatArray) -> BoolArray:
+        """Mark positions inside the range of every input."""
+        return np.asarray(((self.column_low - 1e-9 <= X) & (self.column_high + 1e-9 >= X)).all(axis=1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Moved:
+    """People before and after.
+
+    Parameters
+    ----------
+    end : ndarray, shape (people, inputs)
+        Where each was moved.
+    clock : ndarray, shape (checkpoints,)
+        Flow time, or share of the range searched; the last is the whole map.
+    log_loss, wrong : ndarray, shape (checkpoints, people)
+        On the way; the first is the start.
+    stopped : ndarray of bool, shape (people,)
+        Halted at the edge of the observed range.
+    """
+
+    end: FloatArray
+    clock: FloatArray
+    log_loss: FloatArray
+    wrong: FloatArray
+    stopped: BoolArray
+
+
+def observed_box(rows: MetricRows, form: QuadraticForm) -> Box:
+    """Return the range of the rows a metric was learned from.
+
+    Parameters
+    ----------
+    rows : MetricRows
+        The rows.
+    form : QuadraticForm
+        Whose free directions count; without any, the cheapest direction.
+
+    Returns
+    -------
+    Box
+    """
+    used = rows.count > 0
+    X = rows.X[used]
+    directions = form.free_directions()
+    if directions.shape[1] == 0:
+        directions = np.linalg.eigh(form.dense())[1][:, :1]
+    at = X @ directions
+    two = np.array([np.unique(column).size <= 2 for column in X.T])
+    category = np.array([i.category is not None for i in rows.space.inputs])
+    half = np.where(two | category, 0.5 * np.where(category, 1.0, np.ptp(X, axis=0)), 0.0)
+    return Box(
+        directions=directions,
+        low=at.min(axis=0),
+        high=at.max(axis=0),
+        column_low=np.where(category, 0.0, X.min(axis=0)) - half,
+        column_high=np.where(category, 1.0, X.max(axis=0)) + half,
+        two_values=two & ~category,
+    )
+
+
+def check_step(form: QuadraticForm, options: MapOptions) -> float:
+    """Return the longest allowed Euler step, or say that the chosen one is too long.
+
+    Parameters
+    ----------
+    form : QuadraticForm
+        The metric.
+    options : MapOptions
+        Penalty and step.
+
+    Returns
+    -------
+    float
+    """
+    limit = stability_limit(form, options.penalty)
+    if options.method == "euler" and options.step >= limit and not options.allow_unstable:
+        raise UsageError(
+            f"Euler steps of {options.step:g} are too long: with penalty {options.penalty:g} and a metric of "
+            "norm "
+            f"{form.norm():.3g} they must stay below {limit:.3g}, or people oscillate instead of following "
+            "the flow. Use a "
+            "shorter `step`, a smaller `penalty`, `method='adaptive'`, or `allow_unstable=True` to repeat a "
+            "published setting."
+        )
+    return limit
+
+
+def move(
+    view: ModelView, X: FloatArray, y: FloatArray, metric: FairMetric, box: Box, options: MapOptions,
+    progress: Progress | None = None,
+) -> Moved:  # fmt: skip
+    """Move people by the chosen map.
+
+    Parameters
+    ----------
+    view : ModelView
+        The model.
+    X, y : ndarray
+        People and their outcomes.
+    metric : FairMetric
+        Who counts as similar.
+    box : Box
+        The observed range.
+    options : MapOptions
+        How.
+    progress : callable, optional
+        Called with people done and people in all.
+
+    Returns
+    -------
+    Moved
+    """
+    movable = ~view.space.columns_of(options.freeze) if options.freeze else None
+    tile = view.tile if options.batch_rows is None else options.batch_rows
+    if options.method == "search":
+        return _searched(view, X, y, metric.form, box, movable, options, tile, progress)
+    gradient = gradient_of(view, y)
+
+    def observe(at: FloatArray, rows: IntArray) -> FloatArray:
+        assert view.network is not None
+        out = view.network.outputs(at)
+        return np.column_stack([view.loss.log_value(out, y[rows]), view.loss.wrong(out, y[rows])])
+
+    shared: dict[str, Any] = {
+        "penalty": options.penalty, "observe": observe, "movable": movable, "tile": tile,
+        "progress": progress, "inside": box.inside if options.stay_in_range else None, "workers": options.workers,
+    }  # fmt: skip
+    marks = checkpoints(options.steps)
+    if options.method == "euler":
+        steps = step_sizes(options.step, options.steps, options.schedule)
+        done = flow(X, gradient, metric.form, steps=steps, checkpoints=marks, **shared)
+    else:
+        clock = np.concatenate(([0.0], np.cumsum(step_sizes(options.step, options.steps, options.schedule))))[marks]
+        done = flow(X, gradient, metric.form, times=clock, tolerance=options.flow_tolerance, **shared)
+    return Moved(
+        end=done.end,
+        clock=done.times,
+        log_loss=done.seen[..., 0],
+        wrong=done.seen[..., 1],
+        stopped=done.stopped,
+    )
+
+
+def gradient_of(view: ModelView, y: FloatArray) -> Callable[[FloatArray, IntArray], FloatArray]:
+    """Return the loss gradient by the inputs, as `flow` asks for it."""
+    network = view.network
+    if network is None:
+        raise UsageError("This model has no gradient; use `method='search'`.")
+
+    def gradient(at: FloatArray, rows: IntArray) -> FloatArray:
+        out, pull = network.pullback(at)
+        return pull(view.loss.slope(out, y[rows]))
+
+    return gradient
+
+
+def checkpoints(steps: int, wanted: int = 12) -> list[int]:
+    """Return the steps at which the statistic is looked at: start, about evenly in logarithms, end.
+
+    Examples
+    --------
+    >>> checkpoints(8)
+    [0, 1, 2, 3, 4, 5, 7, 8]
+    """
+    return sorted({0, *np.unique(np.round(np.geomspace(1, steps, wanted)).astype(int)).tolist(), steps})
+
+
+def euler_errors(
+    view: ModelView, X: FloatArray, y: FloatArray, metric: FairMetric, box: Box, options: MapOptions
+) -> dict[str, Any]:
+    """Measure the flow's discretisation error on a few people: steps halved, and the bound of Theorem 2.2.
+
+    Parameters
+    ----------
+    view, X, y, metric, box, options
+        As in `move`; a few people are enough.
+
+    Returns
+    -------
+    dict
+        People used, largest and median displacement error, change of the mean ratio, and the bound's
+        logarithm.
+    """
+    coarse = move(view, X, y, metric, box, options)
+    fine_options = _refined(options)
+    fine = move(view, X, y, metric, box, fine_options)
+    gap = np.linalg.norm(coarse.end - fine.end, axis=1)
+    ratio = [np.exp(np.minimum(m.log_loss[-1] - m.log_loss[0], 700.0)).mean() for m in (coarse, fine)]
+    out: dict[str, Any] = {
+        "people": int(X.shape[0]),
+        "displacement_error_largest": float(gap.max(initial=0.0)),
+        "displacement_error_median": float(np.median(gap)) if gap.size else float("nan"),
+        "mean_ratio": float(ratio[0]),
+        "mean_ratio_halved": float(ratio[1]),
+    }
+    if options.method == "euler":
+        bound = euler_bound(
+            [X, coarse.end], X, gradient_of(view, y), metric.form, penalty=options.penalty,
+            longest=options.step, time=float(coarse.clock[-1]),
+        )  # fmt: skip
+        out |= {
+            "lipschitz": bound.lipschitz,
+            "curvature": bound.curvature,
+            "theorem_2_2_log10": bound.log10_bound,
+        }
+    return out
+
+
+def _refined(options: MapOptions) -> MapOptions:
+    if options.method == "adaptive":
+        return replace(options, flow_tolerance=options.flow_tolerance / 10)
+    # Halving a decaying schedule step by step keeps its flow time: each step is made twice at half length.
+    return replace(options, step=options.step / 2, steps=options.steps * 2, schedule=f"{options.schedule}-halved")
+
+
+def _searched(
+    view: ModelView, X: FloatArray, y: FloatArray, form: QuadraticForm, box: Box, movable: BoolArray | None,
+    options: MapOptions, tile: int, progress: Progress | None,
+) -> Moved:  # fmt: skip
+    directions = box.directions if movable is None else box.directions * movable[:, None]
+    blocks = view.space.blocks
+    low, high = box.column_low, box.column_high
+
+    def snap(at: FloatArray) -> FloatArray:
+        out = np.clip(at, low, high)
+        two = box.two_values
+        if two.any():
+            small, large = low[two] + (high - low)[two] / 4, high[two] - (high - low)[two] / 4
+            out[:, two] = np.where(out[:, two] > (small + large) / 2, large, small)
+        for block in blocks:
+            top = out[:, block].argmax(axis=1)
+            out[:, block] = (np.arange(block.size)[None, :] == top[:, None]).astype(np.float64)
+        return out
+
+    free = bool(form.square(directions.T).max(initial=0.0) <= 1e-9)
+
+    def objective(at: FloatArray, rows: IntArray) -> FloatArray:
+        value = view.loss.log_value(view.score(at), y[rows])
+        if free:
+            return value
+        return np.exp(np.minimum(value, 700.0)) - options.penalty * form.square(at - X[rows])
+
+    ends = [
+        search(X, objective, directions, box.low, box.high, points=options.points, reach=r, snap=snap,
+               tile=tile, progress=progress if r == REACHES[-1] else None)
+        for r in REACHES
+    ]  # fmt: skip
+    outputs = [_in_tiles(view.score, at, tile) for at in (X, *ends)]
+    return Moved(
+        end=ends[-1],
+        clock=np.array([0.0, *REACHES]),
+        log_loss=np.stack([view.loss.log_value(out, y) for out in outputs]),
+        wrong=np.stack([view.loss.wrong(out, y) for out in outputs]),
+        stopped=np.zeros(X.shape[0], dtype=bool),
+    )
+
+
+def _in_tiles(score: Callable[[FloatArray], FloatArray], X: FloatArray, tile: int) -> FloatArray:
+    return np.concatenate([score(X[k : k + tile]) for k in range(0, X.shape[0], tile)])

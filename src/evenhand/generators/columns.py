@@ -1,0 +1,124 @@
+"""Columns of a table: which are numbers, which are categories, and their way into a matrix and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Columns = Mapping[str, NDArray[Any]]
+
+# A column of numbers with at most this many distinct values is treated as a category.
+FEW = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Column:
+    """One column as a generator sees it.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    categories : ndarray or None
+        Its values, sorted, when it is a category; None for numbers.
+    whole : bool
+        Whether all its numbers are whole.
+    dtype : dtype
+        Of the values.
+    low, high : float
+        Range of its numbers: nothing beyond what was seen is made up.
+    """
+
+    name: str
+    categories: NDArray[Any] | None
+    whole: bool
+    dtype: np.dtype[Any]
+    low: float = -np.inf
+    high: float = np.inf
+
+    def codes(self, values: NDArray[Any]) -> IntArray:
+        """Return each value's place among the categories; -1 for one never seen."""
+        assert self.categories is not None
+        given = _sortable(values)
+        at = np.minimum(np.searchsorted(self.categories, given), self.categories.size - 1)
+        return np.where(self.categories[at] == given, at, -1)
+
+    def restore(self, numbers: FloatArray) -> NDArray[Any]:
+        """Return numbers (or codes) as values of the column's own kind."""
+        if self.categories is not None:
+            return np.asarray(self.categories[numbers.astype(np.int64)].astype(self.dtype))
+        inside = np.clip(numbers, self.low, self.high)
+        return np.asarray((np.round(inside) if self.whole else inside).astype(self.dtype))
+
+
+def _sortable(values: NDArray[Any]) -> NDArray[Any]:
+    values = np.asarray(values)
+    return values.astype(str) if values.dtype == object else values
+
+
+def describe(columns: Columns) -> tuple[Column, ...]:
+    """Decide for each column whether it holds numbers or categories.
+
+    Parameters
+    ----------
+    columns : mapping of str to ndarray
+        The table.
+
+    Returns
+    -------
+    tuple of Column
+
+    Examples
+    --------
+    >>> kinds = describe({"age": np.arange(50), "sex": np.array(["F", "M"] * 25)})
+    >>> [k.categories is None for k in kinds]
+    [True, False]
+    """
+    found = []
+    for name, values in columns.items():
+        given = _sortable(values)
+        distinct = np.unique(given)
+        number = given.dtype.kind in "iuf" and distinct.size > FEW
+        whole = bool(given.dtype.kind in "iu" or (number and np.all(distinct == np.round(distinct))))
+        found.append(
+            Column(
+                name=name,
+                categories=None if number else distinct,
+                whole=whole,
+                dtype=np.asarray(values).dtype,
+                low=float(distinct[0]) if number else -np.inf,
+                high=float(distinct[-1]) if number else np.inf,
+            )
+        )
+    return tuple(found)
+
+
+def encode(kinds: tuple[Column, ...], columns: Columns, like: Columns) -> FloatArray:
+    """Return a table as a matrix: numbers standardised as in `like`, categories one-hot.
+
+    Parameters
+    ----------
+    kinds : tuple of Column
+        From `describe`.
+    columns, like : mapping of str to ndarray
+        The table, and the one whose means and deviations are used.
+
+    Returns
+    -------
+    ndarray, shape (rows, inputs)
+    """
+    parts = []
+    for kind in kinds:
+        if kind.categories is None:
+            base = np.asarray(like[kind.name], dtype=float)
+            spread = base.std() or 1.0
+            parts.append(((np.asarray(columns[kind.name], dtype=float) - base.mean()) / spread)[:, None])
+        else:
+            parts.append((kind.codes(columns[kind.name])[:, None] == np.arange(kind.categories.size)).astype(float))
+    return np.concatenate(parts, axis=1)

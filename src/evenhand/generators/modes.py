@@ -1,0 +1,164 @@
+"""Numbers as generators of tables need them: a mode of a Gaussian mixture, and the place inside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.generators.columns import Column, Columns, describe
+
+FloatArray = NDArray[np.float64]
+
+
+def fit_modes(values: FloatArray, most: int = 6, rounds: int = 60) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Fit a mixture of normal laws to numbers by the EM algorithm; modes with little weight are dropped.
+
+    Parameters
+    ----------
+    values : ndarray
+        The numbers.
+    most : int
+        Modes to begin with.
+    rounds : int
+        EM steps.
+
+    Returns
+    -------
+    weight, mean, deviation : ndarray, shape (modes,)
+
+    Examples
+    --------
+    >>> draw = np.random.default_rng(0)
+    >>> weight, mean, _ = fit_modes(np.concatenate([draw.normal(0, 1, 500), draw.normal(50, 1, 500)]))
+    >>> bool(mean.min() < 2 and mean.max() > 48)
+    True
+    """
+    least = max(values.std(), 1e-9) * 1e-2
+    mean = np.quantile(values, (np.arange(most) + 0.5) / most)
+    deviation = np.full(most, max(values.std() / most, least))
+    weight = np.full(most, 1 / most)
+    for _ in range(rounds):
+        near = responsibilities(values, weight, mean, deviation)
+        total = near.sum(axis=0) + 1e-12
+        mean = (near * values[:, None]).sum(axis=0) / total
+        deviation = np.sqrt((near * (values[:, None] - mean) ** 2).sum(axis=0) / total)
+        deviation = np.maximum(deviation, least)
+        weight = total / total.sum()
+    keep = weight > 0.005
+    return weight[keep] / weight[keep].sum(), mean[keep], deviation[keep]
+
+
+def responsibilities(values: FloatArray, weight: FloatArray, mean: FloatArray, deviation: FloatArray) -> FloatArray:
+    """Return the probability of each mode given each number, shape (numbers, modes)."""
+    log = np.log(weight + 1e-300) - np.log(deviation) - ((values[:, None] - mean) / deviation) ** 2 / 2
+    log -= log.max(axis=1, keepdims=True)
+    near = np.exp(log)
+    return np.asarray(near / near.sum(axis=1, keepdims=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Coder:
+    """A table's way into a matrix of places in [-1, 1] and one-hot blocks, and back.
+
+    Parameters
+    ----------
+    kinds : tuple of Column
+        The columns.
+    modes : tuple
+        Weight, mean and deviation of each number column's modes; None for categories.
+    blocks : tuple of (str, int, int)
+        ``("place" or "choice", first, past the last)`` input of each block.
+    """
+
+    kinds: tuple[Column, ...]
+    modes: tuple[tuple[FloatArray, FloatArray, FloatArray] | None, ...]
+    blocks: tuple[tuple[str, int, int], ...]
+
+    @property
+    def width(self) -> int:
+        """Inputs of the matrix."""
+        return self.blocks[-1][2]
+
+    @property
+    def choices(self) -> tuple[tuple[int, int], ...]:
+        """Blocks of the category columns (not of modes), for conditioning."""
+        out, at = [], 0
+        for kind, mode in zip(self.kinds, self.modes, strict=True):
+            if mode is None:
+                assert kind.categories is not None
+                out.append((at, at + kind.categories.size))
+                at += kind.categories.size
+            else:
+                at += 1 + mode[0].size
+        return tuple(out)
+
+    def encode(self, columns: Columns, rng: np.random.Generator) -> FloatArray:
+        """Return the matrix; a number's mode is drawn from its probabilities."""
+        parts = []
+        for kind, mode in zip(self.kinds, self.modes, strict=True):
+            if mode is None:
+                assert kind.categories is not None
+                parts.append((kind.codes(columns[kind.name])[:, None] == np.arange(kind.categories.size)).astype(float))
+                continue
+            values = np.asarray(columns[kind.name], dtype=float)
+            near = responsibilities(values, *mode)
+            pick = (near.cumsum(axis=1) < rng.random((values.size, 1))).sum(axis=1).clip(0, mode[0].size - 1)
+            place = ((values - mode[1][pick]) / (4 * mode[2][pick])).clip(-0.99, 0.99)
+            parts += [place[:, None], (pick[:, None] == np.arange(mode[0].size)).astype(float)]
+        return np.concatenate(parts, axis=1)
+
+    def decode(self, matrix: FloatArray) -> dict[str, NDArray[Any]]:
+        """Return the table; a block's largest entry is its choice."""
+        out, at = {}, 0
+        for kind, mode in zip(self.kinds, self.modes, strict=True):
+            if mode is None:
+                assert kind.categories is not None
+                size = kind.categories.size
+                out[kind.name] = kind.restore(matrix[:, at : at + size].argmax(axis=1).astype(float))
+                at += size
+                continue
+            pick = matrix[:, at + 1 : at + 1 + mode[0].size].argmax(axis=1)
+            numbers = matrix[:, at].clip(-1, 1) * 4 * mode[2][pick] + mode[1][pick]
+            out[kind.name] = kind.restore(numbers)
+            at += 1 + mode[0].size
+        return out
+
+
+def make_coder(columns: Columns) -> Coder:
+    """Learn a table's coder.
+
+    Parameters
+    ----------
+    columns : mapping of str to ndarray
+        The table.
+
+    Returns
+    -------
+    Coder
+
+    Examples
+    --------
+    >>> table = {"x": np.arange(100.0), "c": np.array(["a", "b"] * 50)}
+    >>> coder = make_coder(table)
+    >>> back = coder.decode(coder.encode(table, np.random.default_rng(0)))
+    >>> bool(np.abs(back["x"] - table["x"]).max() < 1), bool((back["c"] == table["c"]).all())
+    (True, True)
+    """
+    kinds = describe(columns)
+    modes: list[tuple[FloatArray, FloatArray, FloatArray] | None] = []
+    blocks: list[tuple[str, int, int]] = []
+    at = 0
+    for kind in kinds:
+        if kind.categories is None:
+            mode = fit_modes(np.asarray(columns[kind.name], dtype=float))
+            blocks += [("place", at, at + 1), ("choice", at + 1, at + 1 + mode[0].size)]
+            at += 1 + mode[0].size
+            modes.append(mode)
+        else:
+            blocks.append(("choice", at, at + kind.categories.size))
+            at += kind.categories.size
+            modes.append(None)
+    return Coder(kinds=kinds, modes=tuple(modes), blocks=tuple(blocks))

@@ -1,0 +1,394 @@
+"""Mixed columns to a matrix and back: what a model is fitted on, and the values a feature can take.
+
+A block is what the user calls one feature: a number, a category (one 0/1 column per level but the first),
+a yes/no, or several columns that belong together, such as the dummies of a one-hot coding. A number with
+many values may bend: beside its own column it gets one that starts to rise at each quartile, since a linear
+model that misses a curve lends the effect to innocent features. Missing numbers get the centre and a 0/1
+column of their own; a missing category is a level. `levels` lists the
+values a block takes on the sample at hand: all of them, or observed quantiles of a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import UsageError, near_matches
+
+FloatArray = NDArray[np.float64]
+
+QUANTILES = (0.05, 0.15, 0.25, 0.35, 0.5, 0.65, 0.75, 0.85, 0.95)
+# A number with at most this many values is toggled over all of them, and does not bend.
+FEW = 9
+KNOTS = (0.25, 0.5, 0.75)
+# Joined columns with more patterns than this are toggled over the most frequent ones.
+MOST_PATTERNS = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Column:
+    """How one raw column becomes numbers.
+
+    Parameters
+    ----------
+    name : str
+        The raw column.
+    kind : {"number", "category"}
+        Numbers are shifted and scaled; categories become 0/1 columns.
+    centre, scale : float
+        For numbers: stored as (value - centre) / scale.
+    categories : tuple of str
+        For categories: all levels, the first without a column of its own.
+    missing : bool
+        Whether a 0/1 column marks missing numbers.
+    knots : tuple of float
+        For numbers: where the slope may change, on the stored scale.
+    """
+
+    name: str
+    kind: str
+    centre: float = 0.0
+    scale: float = 1.0
+    categories: tuple[str, ...] = ()
+    missing: bool = False
+    knots: tuple[float, ...] = ()
+
+    @property
+    def width(self) -> int:
+        """Number of matrix columns."""
+        return len(self.categories) - 1 if self.kind == "category" else 1 + len(self.knots) + self.missing
+
+    def encode(self, values: NDArray[Any]) -> FloatArray:
+        """Return the matrix columns, shape (rows, width)."""
+        out = np.zeros((len(values), self.width))
+        if self.kind == "category":
+            names = _names(values)
+            for k, category in enumerate(self.categories[1:]):
+                out[:, k] = names == category
+            return out
+        numbers = np.asarray(values, dtype=np.float64)
+        absent = np.isnan(numbers)
+        out[:, 0] = np.where(absent, 0.0, (numbers - self.centre) / self.scale)
+        for k, knot in enumerate(self.knots):
+            out[:, 1 + k] = np.maximum(out[:, 0] - knot, 0.0)
+        if self.missing:
+            out[:, -1] = absent
+        return out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Block:
+    """One feature: its columns in the matrix and the values it takes.
+
+    Parameters
+    ----------
+    name : str
+        The user's name for it.
+    columns : tuple of str
+        The raw columns.
+    where : tuple of int
+        Its matrix columns.
+    levels : ndarray, shape (levels, width)
+        The values it is toggled over, coded.
+    labels : tuple of str
+        The same values in words.
+    raw : tuple of tuple
+        The same values as raw entries, one per raw column.
+    graded : bool
+        Whether `levels` are grid points of a number with values in between.
+    gaps : bool
+        Whether the last column marks missing numbers.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    where: tuple[int, ...]
+    levels: FloatArray
+    labels: tuple[str, ...]
+    raw: tuple[tuple[Any, ...], ...]
+    graded: bool = False
+    gaps: bool = False
+
+    @property
+    def binary(self) -> bool:
+        """Whether it is a single 0/1 column."""
+        return len(self.where) == 1 and self.levels[:, 0].tolist() == [0.0, 1.0]
+
+    def scores(self, part: FloatArray, of_level: FloatArray) -> FloatArray:
+        """Give each row the value attached to its level, interpolating between grid points.
+
+        Parameters
+        ----------
+        part : ndarray, shape (rows, width)
+            The block's columns.
+        of_level : ndarray, shape (levels,)
+            A value for each level.
+
+        Returns
+        -------
+        ndarray, shape (rows,)
+            NaN for a level that the sample behind `levels` does not have.
+        """
+        if self.graded:
+            absent = self.levels[:, -1] == 1 if self.gaps else np.zeros(len(self.levels), dtype=bool)
+            out: FloatArray = np.interp(part[:, 0], self.levels[~absent, 0], of_level[~absent])
+            if self.gaps:
+                out = np.where(part[:, -1] == 1, of_level[absent][0] if absent.any() else np.nan, out)
+            return out
+        out = np.full(len(part), np.nan)
+        for level, v in zip(self.levels, of_level, strict=True):
+            out[(part == level).all(axis=1)] = v
+        return out
+
+
+def join(a: Block, b: Block, most: int = 3) -> Block:
+    """Make one block of two: all combinations of their levels.
+
+    Parameters
+    ----------
+    a, b : Block
+        Two features.
+    most : int
+        Grid points kept of a number, spread over its range.
+
+    Returns
+    -------
+    Block
+
+    Examples
+    --------
+    >>> columns = {"a": np.array([0.0, 1.0]), "b": np.array([1.0, 0.0])}
+    >>> pair = join(*make_design(columns, np.ones(2), np.ones(2, dtype=bool)).blocks)
+    >>> pair.name, pair.labels
+    ('a × b', ('0, 0', '0, 1', '1, 0', '1, 1'))
+    """
+    kept = []
+    for block in (a, b):
+        n = len(block.labels)
+        few = block.graded and n > most
+        kept.append(np.unique(np.linspace(0, n - 1, most).round().astype(int)) if few else np.arange(n))
+    pairs = [(i, j) for i in kept[0] for j in kept[1]]
+    return Block(
+        name=f"{a.name} × {b.name}",
+        columns=a.columns + b.columns,
+        where=a.where + b.where,
+        levels=np.array([np.concatenate([a.levels[i], b.levels[j]]) for i, j in pairs]),
+        labels=tuple(f"{a.labels[i]}, {b.labels[j]}" for i, j in pairs),
+        raw=tuple(a.raw[i] + b.raw[j] for i, j in pairs),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Design:
+    """Columns and blocks of a matrix.
+
+    Parameters
+    ----------
+    columns : tuple of Column
+        In the order of the matrix.
+    blocks : tuple of Block
+        The features.
+    width : int
+        Number of matrix columns.
+    """
+
+    columns: tuple[Column, ...]
+    blocks: tuple[Block, ...]
+    width: int
+
+    def encode(self, features: Mapping[str, NDArray[Any]]) -> FloatArray:
+        """Return the matrix of given rows, shape (rows, width)."""
+        for column in self.columns:
+            if column.name not in features:
+                raise UsageError(f"Feature `{column.name}` is missing.{near_matches(column.name, features)}")
+        rows = len(features[self.columns[0].name])
+        out = np.empty((rows, self.width))
+        at = 0
+        for column in self.columns:
+            out[:, at : at + column.width] = column.encode(np.asarray(features[column.name]))
+            at += column.width
+        return out
+
+
+def make_design(
+    features: Mapping[str, NDArray[Any]],
+    weight: FloatArray,
+    inside: NDArray[np.bool_],
+    *,
+    blocks: Mapping[str, Sequence[str]] | None = None,
+    categorical: Sequence[str] = (),
+    quantiles: Sequence[float] = QUANTILES,
+) -> Design:
+    """Decide how columns are coded and which values each feature takes.
+
+    Parameters
+    ----------
+    features : mapping of str to ndarray
+        Raw columns.
+    weight : ndarray, shape (rows,)
+        Row counts, for centres and quantiles.
+    inside : ndarray of bool, shape (rows,)
+        The rows whose values a feature is toggled over.
+    blocks : mapping of str to sequence of str, optional
+        Columns that are one feature.
+    categorical : sequence of str
+        Numeric columns that are codes of categories.
+    quantiles : sequence of float
+        Where a number with many values is toggled.
+
+    Returns
+    -------
+    Design
+
+    Examples
+    --------
+    >>> columns = {"age": np.array([20.0, 30.0, np.nan]), "job": np.array(["a", "b", "a"], dtype=object)}
+    >>> design = make_design(columns, np.ones(3), np.ones(3, dtype=bool))
+    >>> [(b.name, b.labels) for b in design.blocks]
+    [('age', ('20', '30', 'missing')), ('job', ('a', 'b'))]
+    """
+    joined = _joined(features, blocks or {}, categorical)
+    of = {name: _column(name, np.asarray(v), weight, name in categorical) for name, v in features.items()}
+    columns: list[Column] = []
+    made: list[Block] = []
+    at = 0
+    for block_name, names in joined.items():
+        group = [of[n] for n in names if of[n].width]
+        if not group:
+            continue  # a constant column has no values to toggle
+        columns += group
+        width = sum(c.width for c in group)
+        part = np.concatenate([c.encode(np.asarray(features[c.name])[inside]) for c in group], axis=1)
+        raw = [np.asarray(features[c.name])[inside] for c in group]
+        graded = len(group) == 1 and group[0].kind == "number"
+        picked = (
+            _grid(part, group[0].missing, weight[inside], quantiles) if graded else _patterns(part, weight[inside])
+        )  # row numbers
+        if len(group) == 1 and group[0].kind == "category":
+            picked.sort(key=lambda i: _label(raw[0][i]))
+        made.append(
+            Block(
+                name=block_name,
+                columns=tuple(c.name for c in group),
+                where=tuple(range(at, at + width)),
+                levels=part[picked],
+                labels=tuple(", ".join(_label(r[i]) for r in raw) for i in picked),
+                raw=tuple(tuple(r[i] for r in raw) for i in picked),
+                graded=graded and len(np.unique(part[:, 0])) > 2,
+                gaps=graded and group[0].missing,
+            )
+        )
+        at += width
+    return Design(columns=tuple(columns), blocks=tuple(made), width=at)
+
+
+def _joined(
+    features: Mapping[str, NDArray[Any]], blocks: Mapping[str, Sequence[str]], categorical: Sequence[str]
+) -> dict[str, tuple[str, ...]]:
+    owner: dict[str, str] = {}
+    for name in categorical:
+        if name not in features:
+            raise UsageError(f"`categorical` names `{name}`, which is no feature.{near_matches(name, features)}")
+    for block, names in blocks.items():
+        if block in features and block not in names:
+            raise UsageError(f"Block `{block}` has the name of another feature. Choose another name.")
+        for name in names:
+            if name not in features:
+                raise UsageError(f"Block `{block}` names `{name}`, which is no feature.{near_matches(name, features)}")
+            if name in owner:
+                raise UsageError(f"Feature `{name}` is in the blocks `{owner[name]}` and `{block}`; one is allowed.")
+            owner[name] = block
+    out: dict[str, tuple[str, ...]] = {}
+    for name in features:
+        block = owner.get(name, name)
+        if block in out:
+            continue
+        out[block] = tuple(blocks[block]) if name in owner else (name,)
+    return out
+
+
+def _column(name: str, values: NDArray[Any], weight: FloatArray, as_category: bool) -> Column:
+    numeric = values.dtype.kind in "biuf"
+    if not numeric or as_category:
+        return Column(name=name, kind="category", categories=tuple(sorted(set(_names(values).tolist()))))
+    numbers = values.astype(np.float64)
+    absent = np.isnan(numbers)
+    present, w = numbers[~absent], weight[~absent]
+    distinct = np.unique(present)
+    if distinct.size == 0 or (distinct.size == 1 and not absent.any()):
+        return Column(name=name, kind="category", categories=("constant",))
+    if distinct.size <= 2:
+        return Column(
+            name=name,
+            kind="number",
+            centre=float(distinct[0]),
+            scale=float(distinct[-1] - distinct[0]) or 1.0,
+            missing=bool(absent.any()),
+        )
+    mean = float(w @ present / w.sum())
+    spread = float(np.sqrt(w @ (present - mean) ** 2 / w.sum()))
+    # Rounded, so that the order of rows cannot show in the last digit; a power of two divides exactly.
+    scale = float(2.0 ** np.round(np.log2(spread)))
+    centre = float(np.round(mean / scale, 2) * scale)
+    knots: tuple[float, ...] = ()
+    if distinct.size > FEW:
+        order = np.argsort(present, kind="stable")
+        found = _quantiles(present[order], w[order], KNOTS)
+        found = found[(found > distinct[0]) & (found < distinct[-1])]
+        knots = tuple(float(k) for k in (found - centre) / scale)
+    return Column(name=name, kind="number", centre=centre, scale=scale, missing=bool(absent.any()), knots=knots)
+
+
+def _grid(part: FloatArray, gaps: bool, weight: FloatArray, quantiles: Sequence[float]) -> list[int]:
+    """Pick rows that carry the observed quantiles of a number, and one that misses it."""
+    absent = part[:, -1] == 1 if gaps else np.zeros(len(part), dtype=bool)
+    rows = np.flatnonzero(~absent)
+    picked: list[int] = []
+    if rows.size:
+        order = rows[np.argsort(part[rows, 0], kind="stable")]
+        values = part[order, 0]
+        first = np.flatnonzero(np.concatenate(([True], values[1:] != values[:-1])))
+        if first.size <= FEW:
+            picked = [int(order[i]) for i in first]
+        else:
+            chosen = _quantiles(values, weight[order], quantiles)
+            picked = [int(order[np.searchsorted(values, v)]) for v in chosen]
+    if absent.any():
+        picked.append(int(np.flatnonzero(absent)[0]))
+    return picked
+
+
+def _quantiles(values: FloatArray, weight: FloatArray, quantiles: Sequence[float]) -> FloatArray:
+    """Return the observed quantiles of sorted values, each once."""
+    total = np.cumsum(weight)
+    spots = np.searchsorted(total, np.asarray(quantiles) * total[-1] * (1 - 1e-12))
+    out: FloatArray = np.unique(values[np.minimum(spots, values.size - 1)])
+    return out
+
+
+def _patterns(part: FloatArray, weight: FloatArray) -> list[int]:
+    """Pick one row for each pattern of the columns, at most the most frequent ones."""
+    _, first, code = np.unique(part, axis=0, return_index=True, return_inverse=True)
+    if first.size > MOST_PATTERNS:
+        mass = np.bincount(code.ravel(), weights=weight, minlength=first.size)
+        keep = np.sort(np.argsort(-mass, kind="stable")[:MOST_PATTERNS])
+        first = first[keep]
+    return [int(i) for i in first]
+
+
+def _names(values: NDArray[Any]) -> NDArray[np.str_]:
+    if values.dtype.kind in "US":
+        return values.astype(np.str_)
+    return np.array([_label(v) for v in values.tolist()], dtype=np.str_)
+
+
+def _label(value: Any) -> str:
+    if value is None or value != value:
+        return "missing"
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return str(value)

@@ -1,0 +1,390 @@
+"""Influence of a distribution on ratios of its means, and on its divergence from another one.
+
+A functional is a sum of terms. All but one are ratios of means over x ~ P,
+
+    R = E[n(x)] / E[d(x)],        psi(x) = (n(x) - R d(x)) / E[d],                     [wang2019] eq. (9)-(12)
+
+compared with the same ratio under a second, fixed distribution. The term ``da`` is a divergence,
+
+    KL(h under P || h under Q) + penalty KL(P || Q),  psi(x) = c (h(x) - E h) + penalty (l(x) - E l),  eq. (8)
+
+with c the log odds ratio of the two means of h and l(x) = log(dP/dQ)(x). Values are signed: P minus Q.
+Every psi has mean 0 under P; the change of the functional along P (1 + eps f) is eps E[f psi] (Prop. 2),
+and psi of a linear combination is the linear combination (Prop. 3).
+
+=============  ==========================  =========
+code           paper                       shape
+=============  ==========================  =========
+h              P(Yhat=1 | x)               (rows,)
+eta            P(Y=1 | x, S=0)             (rows,)
+log_ratio      log P(x|S=0) / P(x|S=1)     (rows,)
+numerator      t1, r1, s1, h_C             (rows,)
+denominator    t2, r2, s2                  (rows,)
+=============  ==========================  =========
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from evenhand.errors import UsageError, near_matches
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A ratio of means: its two integrands and their slopes.
+
+    Parameters
+    ----------
+    parts : callable
+        ``(h, eta) -> numerator, denominator``.
+    slopes : callable
+        ``(h, eta) -> dn/dh, dn/deta, dd/dh, dd/deta``; scalars where constant.
+    uses_eta : bool
+        Whether the outcome matters.
+    """
+
+    parts: Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray | float]]
+    slopes: Callable[[FloatArray, FloatArray], tuple[FloatArray | float, ...]]
+    uses_eta: bool = True
+
+
+# `da` reads like a mean of slope * h + penalty * log_ratio; see `psi`.
+TERMS: Mapping[str, Term] = {
+    "sp": Term(lambda h, e: (h, 1.0), lambda h, e: (1.0, 0.0, 0.0, 0.0), uses_eta=False),
+    "fpr": Term(lambda h, e: (h * (1 - e), 1 - e), lambda h, e: (1 - e, -h, 0.0, -1.0)),
+    "fnr": Term(lambda h, e: ((1 - h) * e, e), lambda h, e: (-e, 1 - h, 0.0, 1.0)),
+    "fdr": Term(lambda h, e: (h * (1 - e), h), lambda h, e: (1 - e, -h, 1.0, 0.0)),
+    "accuracy": Term(lambda h, e: (h * e + (1 - h) * (1 - e), 1.0), lambda h, e: (2 * e - 1, 2 * h - 1, 0.0, 0.0)),
+    "cal": Term(lambda h, e: (np.abs(e - h), 1.0), lambda h, e: (-np.sign(e - h), np.sign(e - h), 0.0, 0.0)),
+    "da": Term(lambda h, e: (h, 1.0), lambda h, e: (1.0, 0.0, 0.0, 0.0), uses_eta=False),
+}
+
+_ALIASES = {
+    "statistical_parity": "sp",
+    "selection_rate": "sp",
+    "calibration_error": "cal",
+    "distribution_alignment": "da",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Functional:
+    """A linear combination of terms.
+
+    Parameters
+    ----------
+    terms : tuple of (str, float)
+        Name in `TERMS` and coefficient.
+    penalty : float
+        Lambda of the divergence term.
+    """
+
+    terms: tuple[tuple[str, float], ...]
+    penalty: float = 0.0
+
+    @property
+    def uses_eta(self) -> bool:
+        """Whether any term needs the outcome."""
+        return any(TERMS[name].uses_eta for name, _ in self.terms)
+
+    @property
+    def uses_log_ratio(self) -> bool:
+        """Whether the two distributions' ratio is needed."""
+        return self.penalty > 0 and any(name == "da" for name, _ in self.terms)
+
+    def __str__(self) -> str:
+        if len(self.terms) == 1 and self.terms[0][1] == 1:
+            return self.terms[0][0]
+        return "".join(f"{c:+g}*{name}" for name, c in self.terms).removeprefix("+")
+
+
+def functional(measure: str | Mapping[str, float] | Functional, penalty: float = 0.0) -> Functional:
+    """Read a measure: one name, or names with coefficients.
+
+    Parameters
+    ----------
+    measure : str or mapping
+        ``"fpr"``, or ``{"fpr": 0.5, "fnr": 0.5}``.
+    penalty : float
+        Lambda of ``da``, at least 0.
+
+    Returns
+    -------
+    Functional
+
+    Examples
+    --------
+    >>> str(functional({"fpr": 0.5, "fnr": -1})), functional("statistical_parity").terms
+    ('0.5*fpr-1*fnr', (('sp', 1.0),))
+    """
+    if isinstance(measure, Functional):
+        return measure
+    pairs = {measure: 1.0} if isinstance(measure, str) else dict(measure)
+    terms = []
+    for name, coefficient in pairs.items():
+        key = _ALIASES.get(str(name).lower(), str(name).lower())
+        if key not in TERMS:
+            raise UsageError(f"Measure `{name}` is not known to the proxy audit.{near_matches(key, TERMS)}")
+        if not np.isfinite(coefficient) or coefficient == 0:
+            raise UsageError(f"The coefficient of `{name}` must be a finite number other than 0; got {coefficient}.")
+        terms.append((key, float(coefficient)))
+    if not terms:
+        raise UsageError(f"No measure was given. Allowed: {', '.join(f'`{t}`' for t in TERMS)}.")
+    if not (np.isfinite(penalty) and penalty >= 0):
+        raise UsageError(f"`alignment_penalty` must be a finite number of at least 0; got {penalty}.")
+    return Functional(terms=tuple(terms), penalty=float(penalty))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Centre:
+    """The means a functional's influence is centred at, one entry per term.
+
+    Parameters
+    ----------
+    ratio : tuple of float
+        R, or the mean of the integrand for ``da``.
+    scale : tuple of float
+        E[d]; 1 for ``da``.
+    slope : tuple of float
+        c for ``da``, 1 elsewhere.
+    """
+
+    ratio: tuple[float, ...]
+    scale: tuple[float, ...]
+    slope: tuple[float, ...]
+
+
+def means(form: Functional, h: FloatArray, eta: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return E[n] and E[d] of each term.
+
+    Parameters
+    ----------
+    form : Functional
+        The terms.
+    h, eta, weight : ndarray, shape (rows,)
+        Predictions, outcome probabilities (or outcomes) and weights.
+
+    Returns
+    -------
+    ndarray, shape (terms, 2)
+
+    Examples
+    --------
+    >>> means(functional("fpr"), np.array([1.0, 0.0]), np.array([0.5, 0.0]), np.ones(2)).tolist()
+    [[0.25, 0.75]]
+    """
+    total = weight.sum()
+    out = np.empty((len(form.terms), 2))
+    for t, (name, _) in enumerate(form.terms):
+        n, d = TERMS[name].parts(h, eta)
+        out[t] = (weight @ n) / total, np.sum(weight * d) / total
+    return out
+
+
+def centre(
+    form: Functional,
+    h: FloatArray,
+    eta: FloatArray,
+    weight: FloatArray,
+    *,
+    reference: FloatArray,
+    log_ratio: FloatArray | None = None,
+) -> Centre:
+    """Compute the constants of the influence function.
+
+    Parameters
+    ----------
+    form : Functional
+        The terms.
+    h, eta, weight : ndarray, shape (rows,)
+        A sample of P.
+    reference : ndarray, shape (terms, 2)
+        `means` of a sample of Q, with Q's own outcome model.
+    log_ratio : ndarray, optional
+        log dP/dQ at the rows; needed when the divergence of inputs is penalised.
+
+    Returns
+    -------
+    Centre
+
+    Examples
+    --------
+    >>> h, one = np.array([0.2, 0.6]), np.ones(2)
+    >>> centre(functional("sp"), h, h, one, reference=np.array([[0.1, 1.0]])).ratio
+    (0.4,)
+    """
+    here = means(form, h, eta, weight)
+    ratio, scale, slope = [], [], []
+    for t, (name, _) in enumerate(form.terms):
+        if name == "da":
+            c = float(special.logit(here[t, 0]) - special.logit(reference[t, 0]))
+            extra = 0.0
+            if form.penalty > 0:
+                extra = form.penalty * float(weight @ _given(log_ratio)) / float(weight.sum())
+            ratio.append(c * float(here[t, 0]) + extra)
+            scale.append(1.0)
+            slope.append(c)
+        else:
+            ratio.append(float(here[t, 0] / here[t, 1]) if here[t, 1] > 0 else float("nan"))
+            scale.append(float(here[t, 1]))
+            slope.append(1.0)
+    return Centre(ratio=tuple(ratio), scale=tuple(scale), slope=tuple(slope))
+
+
+def value(
+    form: Functional,
+    h: FloatArray,
+    eta: FloatArray,
+    weight: FloatArray,
+    *,
+    reference: FloatArray,
+    log_ratio: FloatArray | None = None,
+) -> float:
+    """Return the signed functional: P's value minus Q's.
+
+    Parameters
+    ----------
+    form, h, eta, weight, reference, log_ratio
+        As in `centre`.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> h, one = np.array([0.2, 0.6]), np.ones(2)
+    >>> round(value(functional("sp"), h, h, one, reference=np.array([[0.1, 1.0]])), 12)
+    0.3
+    """
+    here = means(form, h, eta, weight)
+    total = 0.0
+    for t, (name, coefficient) in enumerate(form.terms):
+        if name == "da":
+            p, q = float(here[t, 0]), float(reference[t, 0])
+            term = float(special.rel_entr(p, q) + special.rel_entr(1 - p, 1 - q))
+            if form.penalty > 0:
+                term += form.penalty * float(weight @ _given(log_ratio)) / float(weight.sum())
+        else:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                term = float(here[t, 0] / here[t, 1] - reference[t, 0] / reference[t, 1])
+        total += coefficient * term
+    return total
+
+
+def psi(
+    form: Functional, at: Centre, h: FloatArray, eta: FloatArray, log_ratio: FloatArray | None = None
+) -> FloatArray:
+    """Return the influence function at given points.
+
+    Parameters
+    ----------
+    form : Functional
+        The terms.
+    at : Centre
+        From `centre`.
+    h, eta : ndarray, shape (rows,)
+        Prediction and outcome probability at the points.
+    log_ratio : ndarray, optional
+        log dP/dQ at the points.
+
+    Returns
+    -------
+    ndarray, shape (rows,)
+
+    Examples
+    --------
+    >>> h, one = np.array([0.2, 0.6]), np.ones(2)
+    >>> at = centre(functional("sp"), h, h, one, reference=np.array([[0.1, 1.0]]))
+    >>> psi(functional("sp"), at, h, h).round(12).tolist()
+    [-0.2, 0.2]
+    """
+    out: FloatArray | float = 0.0
+    for (name, coefficient), ratio, scale, slope in zip(form.terms, at.ratio, at.scale, at.slope, strict=True):
+        if name == "da":
+            term = coefficient * (slope * h - ratio)
+            if form.penalty > 0:
+                term = term + coefficient * form.penalty * _given(log_ratio)
+        elif name == "fpr":  # the default measure, with two multiplications less
+            term = (h - ratio) * ((1 - eta) * (coefficient / scale))
+        else:
+            n, d = TERMS[name].parts(h, eta)
+            term = (n - ratio * d) * (coefficient / scale)
+        out = out + term
+    return np.asarray(out, dtype=np.float64)
+
+
+def psi_slopes(form: Functional, at: Centre, h: FloatArray, eta: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+    """Return the slopes of `psi` in h, in eta and in log_ratio, the centre held fixed.
+
+    Parameters
+    ----------
+    form, at, h, eta
+        As in `psi`.
+
+    Returns
+    -------
+    slope_h, slope_eta : ndarray, shape (rows,)
+    slope_log_ratio : float
+
+    Examples
+    --------
+    >>> at = Centre(ratio=(0.4,), scale=(0.5,), slope=(1.0,))
+    >>> found = psi_slopes(functional("fpr"), at, np.array([0.6]), np.array([0.5]))
+    >>> [np.round(s, 12).tolist() for s in found]
+    [[1.0], [-0.4], 0.0]
+    """
+    by_h, by_eta, by_ratio = np.zeros_like(h), np.zeros_like(h), 0.0
+    for (name, coefficient), ratio, scale, slope in zip(form.terms, at.ratio, at.scale, at.slope, strict=True):
+        if name == "da":
+            by_h += coefficient * slope
+            by_ratio += coefficient * form.penalty
+        else:
+            n_h, n_e, d_h, d_e = TERMS[name].slopes(h, eta)
+            by_h += (n_h - ratio * d_h) * (coefficient / scale)
+            by_eta += (n_e - ratio * d_e) * (coefficient / scale)
+    return by_h, by_eta, by_ratio
+
+
+def correction(influence: FloatArray, weight: FloatArray, sign: float = 1.0) -> FloatArray:
+    """Return the direction of steepest descent, of mean 0 and variance 1 ([wang2019] eq. 6).
+
+    Parameters
+    ----------
+    influence : ndarray, shape (rows,)
+        `psi` at a sample of P.
+    weight : ndarray, shape (rows,)
+        The sample's weights.
+    sign : float
+        Sign of the functional: psi belongs to the signed value, and -1 turns it into that of its size.
+
+    Returns
+    -------
+    ndarray, shape (rows,)
+        NaN where psi does not vary.
+
+    Examples
+    --------
+    >>> correction(np.array([-0.2, 0.2]), np.ones(2)).round(12).tolist()
+    [1.0, -1.0]
+    """
+    total = weight.sum()
+    middle = influence - (weight @ influence) / total
+    spread = float(np.sqrt((weight @ middle**2) / total))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        out: FloatArray = -np.sign(sign) * middle / spread
+    return out
+
+
+def _given(log_ratio: FloatArray | None) -> FloatArray:
+    if log_ratio is None:
+        raise UsageError("A penalised divergence needs the ratio of the two distributions.")
+    return log_ratio

@@ -1,0 +1,184 @@
+"""What the individual audit asks of a model: outputs, and how output slopes pull back to input gradients.
+
+An adapter makes one `GradientModel` from a model of its library. `CallableGradient` is for anything else: a
+function with its Jacobian.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import UsageError
+from evenhand.kernels.flow import TILE
+
+FloatArray = NDArray[np.float64]
+Pull = Callable[[FloatArray], FloatArray]
+LINKS = ("logit", "probability", "identity")
+
+
+class Network(Protocol):
+    """Anything with outputs and a pullback; `evenhand.kernels.perceptron.Perceptron` is one."""
+
+    def outputs(self, X: FloatArray) -> FloatArray:
+        """Return values of shape (rows, outputs)."""
+        ...
+
+    def pullback(self, X: FloatArray) -> tuple[FloatArray, Pull]:
+        """Return the outputs, and the map from output slopes to input gradients."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GradientModel:
+    """A model with gradients, in the coordinates of its own input matrix.
+
+    Parameters
+    ----------
+    network : Network
+        Outputs and pullback.
+    link : {"logit", "probability", "identity"}
+        What the outputs are: log-odds or class scores, probabilities, or predicted numbers.
+    classes : tuple or None
+        Class labels in the order of the outputs, where the model knows them.
+    tile : int
+        Rows to hand over at once.
+    name : str
+        For the report.
+    """
+
+    network: Network
+    link: str
+    classes: tuple[Any, ...] | None = None
+    tile: int = TILE
+    name: str = "model with gradients"
+
+    def __post_init__(self) -> None:
+        if self.link not in LINKS:
+            raise UsageError(f"`link` is `{self.link}`; allowed: {', '.join(f'`{k}`' for k in LINKS)}.")
+
+
+class CallableGradient:
+    """A function with its Jacobian, as a model for the individual audit.
+
+    Parameters
+    ----------
+    outputs : callable
+        ``outputs(X)`` for X of shape (rows, inputs): shape (rows,) or (rows, k).
+    jacobian : callable
+        ``jacobian(X)``: shape (rows, inputs) or (rows, k, inputs).
+    link : {"probability", "logit", "identity"}
+        What the outputs are: probabilities of outcome 1 (or of each class), log-odds, or predicted numbers.
+    classes : sequence, optional
+        Class labels in the order of the output columns.
+
+    Examples
+    --------
+    >>> slope = lambda X: np.tile([2.0, 0.0], (len(X), 1))
+    >>> model = CallableGradient(lambda X: 2 * X[:, 0], slope, link="logit")
+    >>> outputs, pull = model.pullback(np.ones((1, 2)))
+    >>> outputs.tolist(), pull(np.ones((1, 1))).tolist()
+    ([[2.0]], [[2.0, 0.0]])
+    """
+
+    def __init__(
+        self,
+        outputs: Callable[[FloatArray], Any],
+        jacobian: Callable[[FloatArray], Any],
+        *,
+        link: str = "probability",
+        classes: Sequence[Any] | None = None,
+    ) -> None:
+        if link not in LINKS:
+            raise UsageError(f"`link` is `{link}`; allowed: {', '.join(f'`{k}`' for k in LINKS)}.")
+        self._outputs, self._jacobian = outputs, jacobian
+        self.link = link
+        self.classes = None if classes is None else tuple(classes)
+
+    def outputs(self, X: FloatArray) -> FloatArray:
+        """Return values of shape (rows, k)."""
+        return as_columns(self._outputs(X), X.shape[0])
+
+    def pullback(self, X: FloatArray) -> tuple[FloatArray, Pull]:
+        """Return the outputs, and the map from output slopes to input gradients."""
+        out = self.outputs(X)
+        jac = np.asarray(self._jacobian(X), dtype=np.float64)
+        if jac.ndim == 2:
+            jac = jac[:, None, :]
+        if jac.shape != (X.shape[0], out.shape[1], X.shape[1]):
+            raise UsageError(
+                f"`jacobian` returned shape {jac.shape}; with {out.shape[1]} outputs and {X.shape[1]} inputs "
+                "it must be "
+                f"({X.shape[0]}, {out.shape[1]}, {X.shape[1]}), or without the middle axis for one output."
+            )
+        return out, lambda slope: np.einsum("ik,ikj->ij", slope, jac)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rescaled:
+    """A network seen in other units: input = center + unit * x.
+
+    Parameters
+    ----------
+    network : Network
+        In its own units.
+    center, unit : ndarray, shape (inputs,)
+        Where zero lies and how long one step is.
+    """
+
+    network: Network
+    center: FloatArray
+    unit: FloatArray
+
+    def outputs(self, X: FloatArray) -> FloatArray:
+        """Return the network's outputs."""
+        return self.network.outputs(self.center + X * self.unit)
+
+    def pullback(self, X: FloatArray) -> tuple[FloatArray, Pull]:
+        """Return the outputs, and the map from output slopes to gradients in the new units."""
+        out, pull = self.network.pullback(self.center + X * self.unit)
+        return out, lambda slope: pull(slope) * self.unit
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prefixed:
+    """A network behind an affine map of its inputs: outputs at ``X @ matrix + offset``.
+
+    Parameters
+    ----------
+    network : Network
+        Behind the map.
+    matrix : ndarray, shape (inputs, network inputs)
+        The linear part.
+    offset : ndarray, shape (network inputs,)
+        The constant part.
+    """
+
+    network: Network
+    matrix: FloatArray
+    offset: FloatArray
+
+    def outputs(self, X: FloatArray) -> FloatArray:
+        """Return the network's outputs behind the map."""
+        return self.network.outputs(X @ self.matrix + self.offset)
+
+    def pullback(self, X: FloatArray) -> tuple[FloatArray, Pull]:
+        """Return the outputs, and the map from output slopes to gradients before the map."""
+        out, pull = self.network.pullback(X @ self.matrix + self.offset)
+        return out, lambda slope: pull(slope) @ self.matrix.T
+
+
+def as_columns(values: Any, rows: int) -> FloatArray:
+    """Return a model's answer as a matrix of shape (rows, outputs), or say what is wrong with it."""
+    out = np.asarray(values, dtype=np.float64)
+    if out.ndim == 1:
+        out = out[:, None]
+    if out.ndim != 2 or out.shape[0] != rows:
+        raise UsageError(
+            f"The model returned shape {np.shape(values)} for {rows} rows; it must be ({rows},) or ({rows}, outputs)."
+        )
+    return out

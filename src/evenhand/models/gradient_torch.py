@@ -1,0 +1,221 @@
+"""A torch module as a model with gradients, by autograd; the module is left exactly as it was found."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import UsageError
+from evenhand.kernels.perceptron import Perceptron
+from evenhand.models.gradient import GradientModel, Pull
+
+FloatArray = NDArray[np.float64]
+
+# Autograd has a fixed cost per call, so its tiles are larger than those of plain matrices.
+TORCH_TILE = 4096
+
+
+class TorchGradient:
+    """A torch module whose outputs are class scores, probabilities or predicted numbers.
+
+    Training modes, frozen parameters, accumulated gradients and running statistics stay as they are: the
+    module
+    is put in evaluation mode for each call only, and gradients are asked for by the inputs alone.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        Maps (rows, inputs) to (rows,) or (rows, outputs).
+    link : {"logit", "probability", "identity"}
+        What it returns. ``"logit"``: log-odds of outcome 1, or one score per class before the softmax.
+    classes : sequence, optional
+        Class labels in the order of the outputs.
+
+    Examples
+    --------
+    >>> import torch
+    >>> layer = torch.nn.Linear(2, 1)
+    >>> model = TorchGradient(layer)
+    >>> outputs, pull = model.pullback(np.zeros((3, 2)))
+    >>> bool(np.allclose(pull(np.ones((3, 1))), layer.weight.detach().numpy()))
+    True
+    """
+
+    def __init__(self, module: Any, *, link: str = "logit", classes: Sequence[Any] | None = None) -> None:
+        self.module, self.link = module, link
+        self.classes = None if classes is None else tuple(classes)
+
+    def outputs(self, X: FloatArray) -> FloatArray:
+        """Return the module's outputs, shape (rows, outputs)."""
+        import torch
+
+        with _evaluating(self.module), torch.no_grad():
+            out = self.module(self._tensor(X))
+        return self._array(out if out.ndim == 2 else out.reshape(X.shape[0], -1))
+
+    def pullback(self, X: FloatArray) -> tuple[FloatArray, Pull]:
+        """Return the outputs, and the map from output slopes to input gradients."""
+        import torch
+
+        with torch.inference_mode(False), torch.enable_grad(), _evaluating(self.module):
+            x = self._tensor(X).requires_grad_(True)
+            out = self.module(x)
+            out = out if out.ndim == 2 else out.reshape(X.shape[0], -1)
+        values = self._array(out.detach())
+
+        def pull(slope: FloatArray) -> FloatArray:
+            cotangent = torch.from_numpy(np.ascontiguousarray(slope)).to(dtype=out.dtype, device=out.device)
+            if not out.requires_grad:  # an output that does not depend on the inputs
+                return np.zeros_like(X)
+            with torch.inference_mode(False):
+                (g,) = torch.autograd.grad(out, x, cotangent, allow_unused=True)
+            return np.zeros_like(X) if g is None else self._array(g)
+
+        return values, pull
+
+    def _tensor(self, X: FloatArray) -> Any:
+        import torch
+
+        like = next(self.module.parameters(), None)
+        dtype, device = (torch.float32, "cpu") if like is None else (like.dtype, like.device)
+        # A copy: the flow goes on moving X while autograd still needs the old values.
+        return torch.tensor(X, dtype=dtype, device=device)
+
+    @staticmethod
+    def _array(tensor: Any) -> FloatArray:
+        out: FloatArray = tensor.detach().cpu().numpy().astype(np.float64)
+        return out
+
+
+def is_torch_module(model: Any) -> bool:
+    """Say whether a model is a torch module, without importing torch for the question."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(model, torch.nn.Module)
+
+
+def torch_model(model: Any, X: FloatArray, *, task: str) -> GradientModel:
+    """Adapt a torch module, or a `TorchGradient` that says what its outputs are.
+
+    Parameters
+    ----------
+    model : torch.nn.Module or TorchGradient
+        The model.
+    X : ndarray, shape (rows, inputs)
+        A few rows to look at what it returns.
+    task : {"classes", "regression"}
+        Decides what the outputs of a bare module are.
+
+    Returns
+    -------
+    GradientModel
+    """
+    if isinstance(model, TorchGradient):
+        wrapped = model
+    else:
+        plain = layers_as_matrices(model)
+        if plain is not None:
+            return GradientModel(
+                network=plain,
+                link="identity" if task == "regression" else "logit",
+                name="torch module (its layers as matrices)",
+            )
+        wrapped = TorchGradient(model, link="identity" if task == "regression" else "logit")
+        out = wrapped.outputs(X[:256])
+        if task != "regression" and out.size and _like_probabilities(out):
+            raise UsageError(
+                "The torch module's outputs lie between 0 and 1 and look like probabilities; the audit needs "
+                "to know. Pass "
+                "`TorchGradient(module, link='probability')`, or `link='logit'` if they are scores before "
+                "the softmax."
+            )
+    return GradientModel(
+        network=wrapped,
+        link=wrapped.link,
+        classes=wrapped.classes,
+        tile=TORCH_TILE,
+        name="torch module (autograd)",
+    )
+
+
+def layers_as_matrices(module: Any) -> Perceptron | None:
+    """Read a plain stack of linear layers with one kind of activation, which needs no autograd.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        Anything; only a `torch.nn.Sequential` of linear layers, ReLU, Tanh or Sigmoid between them, and
+        dropout
+        (idle in evaluation) is read. Hooks and subclasses may do more than they show and are left to
+        autograd.
+
+    Returns
+    -------
+    Perceptron or None
+
+    Examples
+    --------
+    >>> import torch
+    >>> net = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1))
+    >>> layers_as_matrices(net).activation
+    'relu'
+    """
+    from torch import nn
+
+    if type(module) is not nn.Sequential or _hooked(module):
+        return None
+    names = {nn.ReLU: "relu", nn.Tanh: "tanh", nn.Sigmoid: "logistic"}
+    linear: list[Any] = []
+    active: list[str] = []
+    for part in module:
+        if _hooked(part):
+            return None
+        if type(part) is nn.Linear:
+            if len(active) != len(linear):
+                return None  # two linear layers in a row
+            linear.append(part)
+        elif type(part) in names and len(active) == len(linear) - 1:
+            active.append(names[type(part)])
+        elif type(part) not in (nn.Dropout, nn.Identity):
+            return None
+    if not linear or len(active) != len(linear) - 1 or len(set(active)) > 1:
+        return None
+
+    def array(tensor: Any) -> FloatArray:
+        out: FloatArray = tensor.detach().cpu().numpy().astype(np.float64)
+        return out
+
+    return Perceptron(
+        weights=tuple(np.ascontiguousarray(array(layer.weight).T) for layer in linear),
+        biases=tuple(np.zeros(layer.out_features) if layer.bias is None else array(layer.bias) for layer in linear),
+        activation=active[0] if active else "relu",
+    )
+
+
+def _hooked(part: Any) -> bool:
+    return any(
+        getattr(part, name, None)
+        for name in ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+    )
+
+
+def _like_probabilities(out: FloatArray) -> bool:
+    inside = bool(((out >= 0) & (out <= 1)).all())
+    return inside and (out.shape[1] == 1 or bool(np.allclose(out.sum(axis=1), 1.0, atol=1e-4)))
+
+
+@contextmanager
+def _evaluating(module: Any) -> Iterator[None]:
+    """Switch training off for the moment, part by part, and back on for exactly the parts that had it on."""
+    training = [part for part in module.modules() if part.training]
+    for part in training:
+        part.training = False
+    try:
+        yield
+    finally:
+        for part in training:
+            part.training = True

@@ -1,0 +1,303 @@
+"""Anything that predicts, as the individual audit sees it: coordinates, outcome, loss, and gradients."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import DataError, UsageError
+from evenhand.kernels.losses import AbsoluteLoss, LogitLoss, Loss, ProbabilityLoss, SquaredLoss
+from evenhand.models.gradient import CallableGradient, GradientModel, Network, Prefixed, as_columns
+from evenhand.models.gradient_sklearn import final_step, fold_affine, is_sklearn, sklearn_model
+from evenhand.models.gradient_torch import TorchGradient, is_torch_module, torch_model
+from evenhand.models.input_space import Columns, Input, InputSpace, as_frame, numeric_space, pipeline_space
+from evenhand.models.model import Model, as_model
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ModelView:
+    """A model ready to be attacked.
+
+    Parameters
+    ----------
+    name : str
+        For the report.
+    space : InputSpace
+        The coordinates people are moved in.
+    network : Network or None
+        Outputs with gradients; None for a black box.
+    score : callable
+        Outputs at a matrix of coordinates, shape (rows, outputs).
+    loss : Loss
+        What is made larger.
+    task : {"binary", "multiclass", "regression"}
+        What the outcome is.
+    y : ndarray, shape (rows,)
+        Class numbers, or values.
+    labels : tuple of str
+        Names of the classes; empty for regression.
+    tile : int
+        Rows to hand over at once.
+    notes : tuple of str
+        What was decided on the user's behalf.
+    """
+
+    name: str
+    space: InputSpace
+    network: Network | None
+    score: Callable[[FloatArray], FloatArray]
+    loss: Loss
+    task: str
+    y: FloatArray
+    labels: tuple[str, ...]
+    tile: int
+    notes: tuple[str, ...] = ()
+
+
+def view_model(
+    model: Any,
+    features: Columns,
+    outcome: FloatArray,
+    outcome_kind: str,
+    *,
+    loss: str | None = None,
+    clip: float = 0.0,
+) -> ModelView:
+    """Find out what a model is and make the view of it.
+
+    Parameters
+    ----------
+    model : object
+        A scikit-learn estimator or pipeline, a torch module or `TorchGradient`, a `CallableGradient`, a
+        `GradientModel`, an `evenhand.models.Model`, an ONNX session, or a callable that returns probabilities
+        (numbers for a regression).
+    features : mapping of str to ndarray
+        Columns of the rows to be audited.
+    outcome : ndarray, shape (rows,)
+        What really happened.
+    outcome_kind : {"binary", "numeric"}
+        From `AuditData`.
+    loss : {"log", "squared", "absolute"}, optional
+        By default the log loss for classes and the squared error for numbers.
+    clip : float
+        Probabilities of a black box are moved into [clip, 1 - clip].
+
+    Returns
+    -------
+    ModelView
+    """
+    classes = getattr(model, "classes_", getattr(model, "classes", None))
+    task = "regression" if outcome_kind != "binary" and not _classifies(model, classes) else "classes"
+    space, core, black = _adapt(model, features, task)
+    if core is not None:
+        classes = core.classes if core.classes is not None else classes
+        link, network, tile, name = core.link, core.network, core.tile, core.name
+    else:
+        assert black is not None
+        link, network, tile = ("identity" if task == "regression" else "probability"), None, 2048
+        name = f"{type(model).__name__} (no gradient)"
+    score = network.outputs if network is not None else black
+    assert score is not None
+    sample = score(space.encode({k: v[:1] for k, v in features.items()}))
+    y, labels, notes = _outcome_codes(outcome, outcome_kind, classes, task, sample.shape[1], link)
+    return ModelView(
+        name=name,
+        space=space,
+        network=network,
+        score=score,
+        loss=_loss(loss, task, link, clip),
+        task=task if task == "regression" else "binary" if len(labels) == 2 else "multiclass",
+        y=y,
+        labels=labels,
+        tile=tile,
+        notes=notes,
+    )
+
+
+def _classifies(model: Any, classes: Any) -> bool:
+    return (
+        classes is not None or hasattr(model, "predict_proba") or getattr(model, "link", "") in ("logit", "probability")
+    )
+
+
+def _adapt(
+    model: Any, features: Columns, task: str
+) -> tuple[InputSpace, GradientModel | None, Callable[[FloatArray], FloatArray] | None]:
+    if isinstance(model, CallableGradient):
+        core = GradientModel(network=model, link=model.link, classes=model.classes, name="function with its gradient")
+        return numeric_space(features, None, None), core, None
+    if isinstance(model, GradientModel):
+        return numeric_space(features, None, None), model, None
+    if isinstance(model, TorchGradient) or is_torch_module(model):
+        space = numeric_space(features, None, None)
+        head = space.encode({k: v[:256] for k, v in features.items()})
+        return space, torch_model(model, head, task=task), None
+    if is_sklearn(model):
+        steps, last = final_step(model)
+        if steps:
+            one = {k: v[:1] for k, v in features.items()}
+            steps, affine = fold_affine(steps, lambda some: _width(some, one))
+        else:
+            affine = None
+        if steps:
+            space = pipeline_space(steps, features)
+        elif any(column.dtype.kind not in "biuf" for column in features.values()):
+            space, ask = _raw(model, features, task)
+            return space, None, ask
+        else:
+            first = final_step(model)[0][0] if affine is not None else last
+            space = numeric_space(
+                features, getattr(first, "feature_names_in_", None), getattr(first, "n_features_in_", None)
+            )
+        found = sklearn_model(last)
+        wide = getattr(last, "n_features_in_", len(space.inputs)) if affine is None else affine[0].shape[0]
+        if len(space.inputs) != wide:  # a step this project cannot follow: keep the matrix, name it plainly
+            space = InputSpace(inputs=tuple(Input(f"input {j}") for j in range(wide)), encode=space.encode)
+        names = getattr(last, "feature_names_in_", None)
+        if affine is None:
+            return space, found, None if found is not None else _asker(last, task, names)
+        if found is not None:
+            return space, replace(found, network=Prefixed(found.network, *affine)), None
+        ask, (matrix, offset) = _asker(last, task, names), affine
+        return space, None, lambda X: ask(X @ matrix + offset)
+    if any(column.dtype.kind not in "biuf" for column in features.values()):
+        space, ask = _raw(model, features, task)
+        return space, None, ask
+    return numeric_space(features, None, None), None, _asker(model, task, None)
+
+
+def _width(steps: list[Any], head: Columns) -> int:
+    return int((pipeline_space(steps, head) if steps else numeric_space(head, None, None)).encode(head).shape[1])
+
+
+def _asker(model: Any, task: str, names: Any) -> Callable[[FloatArray], FloatArray]:
+    """Return the black box as a function from a matrix to probabilities of classes, or to numbers."""
+    ask = _method(model, task)
+
+    def score(X: FloatArray) -> FloatArray:
+        given: Any = X if names is None else as_frame({str(n): X[:, j] for j, n in enumerate(names)})
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="X does not have valid feature names")
+            return as_columns(ask(given), X.shape[0])
+
+    return score
+
+
+def _method(model: Any, task: str) -> Callable[[Any], Any]:
+    if isinstance(model, Model):
+        if not model.probability and task != "regression":
+            return lambda X: model.decide(X)
+        return lambda X: model.score(X)
+    if (hasattr(model, "run") and hasattr(model, "get_inputs")) or isinstance(model, str):
+        return as_model(model).score
+    if task != "regression" and hasattr(model, "predict_proba"):
+        return lambda X: model.predict_proba(X)
+    if hasattr(model, "predict"):
+        if task == "regression":
+            return lambda X: model.predict(X)
+        classes = list(getattr(model, "classes_", (0, 1)))
+        return lambda X: (np.asarray(model.predict(X))[:, None] == np.asarray(classes)[None, :]).astype(np.float64)
+    if callable(model):
+        return lambda X: model(X)
+    raise UsageError(
+        f"A {type(model).__name__} is not a model. Allowed: a scikit-learn estimator or pipeline, a torch "
+        "module, "
+        "`CallableGradient`, an ONNX session, or a callable that returns probabilities."
+    )
+
+
+def _raw(model: Any, features: Columns, task: str) -> tuple[InputSpace, Callable[[FloatArray], FloatArray]]:
+    """Make coordinates for a black box that takes columns with text: numbers and dummies, and back."""
+    names = [str(n) for n in getattr(model, "feature_names_in_", features)]
+    inputs: list[Input] = []
+    for name in names:
+        column = features[name]
+        if column.dtype.kind in "biuf":
+            values = column.astype(np.float64)
+            inputs.append(Input(name, None, float(values.mean()), float(values.std()) or 1.0))
+        else:
+            inputs += [Input(name, str(label)) for label in sorted({str(v) for v in column})]
+
+    def encode(columns: Columns) -> FloatArray:
+        text = {i.column: columns[i.column].astype(str) for i in inputs if i.category is not None}
+        return np.column_stack(
+            [
+                (columns[i.column].astype(np.float64) - i.offset) / i.scale
+                if i.category is None
+                else (text[i.column] == i.category).astype(np.float64)
+                for i in inputs
+            ]
+        )
+
+    space = InputSpace(inputs=tuple(inputs), encode=encode)
+    ask = _method(model, task)
+
+    def score(X: FloatArray) -> FloatArray:
+        columns: dict[str, NDArray[Any]] = {}
+        for j, i in enumerate(inputs):
+            if i.category is None:
+                columns[i.column] = i.offset + i.scale * X[:, j]
+        for block in space.blocks:
+            labels = np.array([inputs[j].category for j in block], dtype=object)
+            columns[inputs[block[0]].column] = labels[X[:, block].argmax(axis=1)]
+        return as_columns(ask(as_frame({n: columns[n] for n in names})), X.shape[0])
+
+    return space, score
+
+
+def _outcome_codes(
+    outcome: FloatArray, kind: str, classes: Any, task: str, outputs: int, link: str
+) -> tuple[FloatArray, tuple[str, ...], tuple[str, ...]]:
+    if task == "regression":
+        if outputs != 1:
+            raise DataError(f"The outcome is a number and the model has {outputs} outputs; a regression needs one.")
+        return outcome.astype(np.float64), (), ()
+    n_classes = max(2, outputs) if classes is None else len(classes)
+    if kind == "binary":
+        if n_classes != 2:
+            raise DataError(f"The outcome has two values and the model has {n_classes} classes.")
+        labels = ("0", "1") if classes is None else tuple(str(c) for c in classes)
+        plain = classes is None or _is_number_pair(classes)
+        notes = () if plain else (f"The model's class `{labels[1]}` is taken to be outcome 1.",)
+        return outcome.astype(np.float64), labels, notes
+    values = np.arange(n_classes) if classes is None else np.asarray(classes)
+    try:
+        known = values.astype(np.float64)
+    except (TypeError, ValueError):
+        raise DataError(
+            f"The outcome is numeric and the model's classes are names: {[str(v) for v in values[:5]]}. Code "
+            "the outcome "
+            f"as 0 to {n_classes - 1} in this order and pass a model whose classes are these numbers."
+        ) from None
+    place = np.abs(outcome[:, None] - known[None, :]).argmin(axis=1)
+    strange = np.unique(outcome[known[place] != outcome])
+    if strange.size:
+        raise DataError(f"Outcomes {strange[:5].tolist()} are not classes of the model; it knows {known[:8].tolist()}.")
+    return place.astype(np.float64), tuple(str(v) for v in values), ()
+
+
+def _is_number_pair(classes: Any) -> bool:
+    try:
+        low, high = (float(c) for c in classes)
+    except (TypeError, ValueError):
+        return False
+    return low < high
+
+
+def _loss(name: str | None, task: str, link: str, clip: float) -> Loss:
+    wanted = name or ("squared" if task == "regression" else "log")
+    allowed = ("squared", "absolute") if task == "regression" else ("log",)
+    if wanted not in allowed:
+        raise UsageError(f"`loss` is `{wanted}`; allowed for this outcome: {', '.join(f'`{a}`' for a in allowed)}.")
+    if not 0 <= clip < 0.5:
+        raise UsageError(f"`clip` must be at least 0 and below 0.5; got {clip}.")
+    if wanted == "log":
+        return LogitLoss() if link == "logit" else ProbabilityLoss(clip)
+    return SquaredLoss() if wanted == "squared" else AbsoluteLoss()

@@ -1,0 +1,151 @@
+"""Linear classifiers: found by probing, so that any pipeline of linear steps counts; distances in closed form."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import UsageError
+from evenhand.models.model import Model
+
+FloatArray = NDArray[np.float64]
+
+NORMS = {"l2": 2.0, "l1": 1.0, "linf": math.inf}
+_PROBES = 2000  # rows on which linearity is checked
+
+
+def length(delta: FloatArray, norm: str) -> FloatArray:
+    """Return the length of each row in a norm.
+
+    Parameters
+    ----------
+    delta : ndarray, shape (n, d)
+        Rows.
+    norm : {"l2", "l1", "linf"}
+        The norm.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+
+    Examples
+    --------
+    >>> length(np.array([[3.0, 4.0]]), "l2").tolist()
+    [5.0]
+    """
+    return np.asarray(np.linalg.norm(delta, ord=NORMS[norm], axis=1), dtype=float)
+
+
+def linear_form(model: Model, X: FloatArray) -> tuple[FloatArray, float] | None:
+    """Return coefficients and intercept if the decision is `coefficients . x + intercept >= 0`, else None.
+
+    The score, or its logit, is probed at one point and a step along each feature, and the line through these is
+    compared with the score on the data.
+
+    Parameters
+    ----------
+    model : Model
+        Any model.
+    X : ndarray, shape (n, d)
+        Data to check on.
+
+    Returns
+    -------
+    (ndarray of shape (d,), float) or None
+
+    Examples
+    --------
+    >>> from evenhand.models.model import as_model
+    >>> X = np.random.default_rng(0).normal(size=(50, 2))
+    >>> coefficients, intercept = linear_form(as_model(lambda x: x @ [1.0, 2.0], threshold=1.0), X)
+    >>> coefficients.round(6).tolist(), round(intercept, 6)
+    ([1.0, 2.0], -1.0)
+    """
+    sample = X[np.linspace(0, len(X) - 1, min(len(X), _PROBES)).astype(int)]
+    centre = X.mean(axis=0)
+    step = np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0)
+    probes = np.vstack([centre, centre + np.diag(step)])
+    raw, seen = model.score(probes), model.score(sample)
+    attempts = [(raw - model.threshold, seen - model.threshold)]
+    bounded = np.all((raw >= 0) & (raw <= 1)) and np.all((seen >= 0) & (seen <= 1))
+    if bounded and 0 < model.threshold < 1:
+        shift = math.log(model.threshold / (1 - model.threshold))
+        with np.errstate(divide="ignore"):
+            attempts.append((np.log(raw / (1 - raw)) - shift, np.log(seen / (1 - seen)) - shift))
+    for at_probes, at_sample in attempts:
+        if not np.isfinite(at_probes).all():
+            continue
+        coefficients = (at_probes[1:] - at_probes[0]) / step
+        intercept = float(at_probes[0] - coefficients @ centre)
+        finite = np.isfinite(at_sample)
+        fitted = sample[finite] @ coefficients + intercept
+        size = float(np.abs(at_sample[finite]).max(initial=0.0))
+        if size > 0 and np.any(coefficients) and np.abs(fitted - at_sample[finite]).max() <= 1e-6 * size:
+            return coefficients, intercept
+    return None
+
+
+def linear_distance(
+    margin: FloatArray,
+    coefficients: FloatArray,
+    X: FloatArray,
+    scale: FloatArray,
+    norm: str,
+    categorical: Sequence[int] = (),
+    delta: float = 1.0,
+) -> FloatArray:
+    """Return the distance to a hyperplane when features are measured in units of `scale`.
+
+    With categorical features, they change together, at the price delta, to any combination seen in the data, and
+    the continuous ones move as far as is still needed. [si2021] eq. (4)
+
+    Parameters
+    ----------
+    margin : ndarray, shape (n,)
+        coefficients . x + intercept.
+    coefficients : ndarray, shape (d,)
+        Of the hyperplane, in the features' own units.
+    X : ndarray, shape (n, d)
+        Features.
+    scale : ndarray, shape (d,)
+        Unit of each feature.
+    norm : {"l2", "l1", "linf"}
+        Length of a move of the continuous features.
+    categorical : sequence of int
+        Columns that can only jump.
+    delta : float
+        Price of a jump.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        Infinite where no move changes the decision.
+
+    Examples
+    --------
+    >>> linear_distance(np.array([10.0]), np.array([3.0, 4.0]), np.zeros((1, 2)), np.ones(2), "l2").tolist()
+    [2.0]
+    """
+    jumping = np.zeros(coefficients.size, dtype=bool)
+    jumping[list(categorical)] = True
+    if jumping.any() and not delta > 0:
+        raise UsageError(f"`delta`, the price of changing categorical features, must be above 0; got {delta}.")
+    dual = {"l2": 2.0, "l1": math.inf, "linf": 1.0}[norm]
+    slope = coefficients[~jumping] * scale[~jumping]
+    steep = float(np.linalg.norm(slope, ord=dual)) if slope.size else 0.0
+
+    def glide(left: FloatArray) -> FloatArray:
+        if steep > 0:
+            return left / steep
+        return np.where(left > 0, np.inf, 0.0)
+
+    found = glide(np.abs(margin))
+    if jumping.any():
+        combinations = np.unique(X[:, jumping], axis=0) @ coefficients[jumping]
+        own = X[:, jumping] @ coefficients[jumping]
+        best = np.where(margin >= 0, margin - own + combinations.min(), -(margin - own + combinations.max()))
+        found = np.minimum(found, delta + glide(np.maximum(best, 0.0)))
+    return found

@@ -1,0 +1,215 @@
+"""`Model`: one face for scikit-learn estimators, ONNX sessions, torch modules and plain callables."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import DataError, MissingDependencyError, UsageError
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Model:
+    """A classifier of two decisions.
+
+    Parameters
+    ----------
+    name : str
+        What reports call it.
+    score : callable
+        From features, shape (n, d), to a score, shape (n,); larger means closer to decision 1.
+    decide : callable
+        From features to decisions 0.0 or 1.0, shape (n,).
+    threshold : float
+        The score at which the decision changes.
+    probability : bool
+        Whether the score is a probability.
+    inner : object
+        What was wrapped; methods with a formula for it look inside.
+    gradient : callable or None
+        From features to the score's gradient, shape (n, d), where there is one.
+
+    Examples
+    --------
+    >>> model = as_model(lambda X: X[:, 0], threshold=0.5)
+    >>> model.decide(np.array([[0.2], [0.7]])).tolist()
+    [0.0, 1.0]
+    """
+
+    name: str
+    score: Callable[[FloatArray], FloatArray]
+    decide: Callable[[FloatArray], FloatArray]
+    threshold: float
+    probability: bool
+    inner: Any = None
+    gradient: Callable[[FloatArray], FloatArray] | None = None
+
+
+def as_model(
+    source: Any,
+    *,
+    threshold: float | None = None,
+    features: Sequence[str] | None = None,
+    positive: Any = None,
+) -> Model:
+    """Wrap anything that decides.
+
+    Parameters
+    ----------
+    source : object
+        A `Model`; a fitted scikit-learn estimator or pipeline; an ONNX file or session; a torch module; or a
+        callable from a feature array to scores, shape (n,) or (n, 2).
+    threshold : float, optional
+        Decision 1 from this score on. By default an estimator's own decision, and 0.5 for anything else.
+    features : sequence of str, optional
+        Column names, for estimators that were fitted on a data frame.
+    positive : object, optional
+        The class that is decision 1; by default the last of the estimator's two.
+
+    Returns
+    -------
+    Model
+
+    Examples
+    --------
+    >>> as_model(lambda X: X.mean(axis=1)).threshold
+    0.5
+    """
+    if isinstance(source, Model):
+        return source
+    if isinstance(source, str | Path):
+        if str(source).endswith(".onnx"):
+            source = _onnx_session(Path(source))
+        else:
+            raise UsageError(f"`{source}` is not an ONNX file. Load the model first and pass the object.")
+    if hasattr(source, "run") and hasattr(source, "get_inputs"):
+        return _from_scores("onnx", _onnx_scores(source), threshold, source)
+    if hasattr(source, "predict"):
+        return _estimator(source, threshold, features, positive)
+    if hasattr(source, "parameters") and hasattr(source, "forward"):
+        return _from_scores(type(source).__name__, _torch_scores(source), threshold, source)
+    if callable(source):
+        return _from_scores(getattr(source, "__name__", "callable"), source, threshold, source)
+    raise UsageError(
+        f"A {type(source).__name__} is not a model. Allowed: a fitted estimator, an ONNX file, a torch module, or a "
+        "callable from a feature array to scores."
+    )
+
+
+def _from_scores(name: str, raw: Callable[[FloatArray], Any], threshold: float | None, inner: Any) -> Model:
+    cut = 0.5 if threshold is None else float(threshold)
+
+    def score(X: FloatArray) -> FloatArray:
+        return _one_score(raw(X), len(X), name)
+
+    def decide(X: FloatArray) -> FloatArray:
+        return (score(X) >= cut).astype(float)
+
+    return Model(name=name, score=score, decide=decide, threshold=cut, probability=False, inner=inner)
+
+
+def _estimator(source: Any, threshold: float | None, features: Sequence[str] | None, positive: Any) -> Model:
+    classes = getattr(source, "classes_", None)
+    if classes is not None and len(classes) != 2:
+        raise UsageError(f"The classifier has {len(classes)} classes; audits of decisions need 2.")
+    which = 1 if positive is None or classes is None else int(np.flatnonzero(np.asarray(classes) == positive)[0])
+    sign = 1.0 if which == 1 else -1.0
+
+    def ask(method: str, X: FloatArray) -> Any:
+        with warnings.catch_warnings():
+            # An estimator fitted on a frame warns about plain arrays; columns are matched by position here.
+            warnings.filterwarnings("ignore", message="X does not have valid feature names")
+            return np.asarray(getattr(source, method)(_framed(source, X, features)))
+
+    name = type(source).__name__
+    if classes is None:  # a regressor: its prediction is the score
+        return _from_scores(name, lambda X: ask("predict", X), threshold, source)
+    if threshold is None and hasattr(source, "decision_function"):
+
+        def score(X: FloatArray) -> FloatArray:
+            return sign * _one_score(ask("decision_function", X), len(X), name)
+
+        cut, probability = 0.0, False
+    elif hasattr(source, "predict_proba"):
+
+        def score(X: FloatArray) -> FloatArray:
+            return np.asarray(ask("predict_proba", X)[:, which], dtype=float)
+
+        cut, probability = 0.5 if threshold is None else float(threshold), True
+    else:
+
+        def score(X: FloatArray) -> FloatArray:
+            return np.asarray(ask("predict", X) == classes[which], dtype=float)
+
+        cut, probability = 0.5, False
+
+    def decide(X: FloatArray) -> FloatArray:
+        if threshold is None:  # ties are the estimator's to break
+            return np.asarray(ask("predict", X) == classes[which], dtype=float)
+        return (score(X) >= cut).astype(float)
+
+    return Model(name=name, score=score, decide=decide, threshold=cut, probability=probability, inner=source)
+
+
+def _framed(source: Any, X: FloatArray, features: Sequence[str] | None) -> Any:
+    names = getattr(source, "feature_names_in_", None)
+    if names is None or features is None:
+        return X
+    try:
+        import pandas as pd
+    except ImportError:
+        return X
+    return pd.DataFrame(X, columns=list(features))[list(names)]
+
+
+def _one_score(raw: Any, n: int, name: str) -> FloatArray:
+    values = np.asarray(raw, dtype=float)
+    if values.ndim == 2 and values.shape[1] == 2:
+        values = values[:, 1]
+    values = values.reshape(-1)
+    if values.shape != (n,):
+        raise DataError(f"Model `{name}` gave {values.size} scores for {n} rows; one per row is needed.")
+    return values
+
+
+def _onnx_session(path: Path) -> Any:
+    try:
+        import onnxruntime  # type: ignore[import-not-found,unused-ignore]
+    except ImportError as error:
+        raise MissingDependencyError(
+            "An ONNX model needs onnxruntime. Install it with `pip install 'evenhand[models]'`."
+        ) from error
+    return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+
+
+def _onnx_scores(session: Any) -> Callable[[FloatArray], Any]:
+    entry = session.get_inputs()[0]
+    kind = np.float64 if "double" in str(entry.type) else np.float32
+
+    def scores(X: FloatArray) -> Any:
+        outputs = session.run(None, {entry.name: X.astype(kind)})
+        last = outputs[-1]  # classifiers give labels first and probabilities last
+        if isinstance(last, list):  # one mapping of class to probability per row
+            return np.array([[row[key] for key in sorted(row)] for row in last], dtype=float)
+        return last
+
+    return scores
+
+
+def _torch_scores(module: Any) -> Callable[[FloatArray], Any]:
+    def scores(X: FloatArray) -> Any:
+        import torch
+
+        with torch.no_grad():
+            kind = next((p.dtype for p in module.parameters()), torch.float32)
+            return module(torch.as_tensor(X, dtype=kind)).numpy()
+
+    return scores

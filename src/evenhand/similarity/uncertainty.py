@@ -1,0 +1,89 @@
+"""How sure a learned metric is: refits on resampled rows, and the angles between their subspaces."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import DataError
+from evenhand.kernels.flow import QuadraticForm
+from evenhand.kernels.seeds import stream
+from evenhand.similarity.metric import FairMetric, MetricRows, Similarity, angles
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MetricSpread:
+    """Refits of a metric on bootstrap resamples of its rows.
+
+    Parameters
+    ----------
+    forms : tuple of QuadraticForm
+        One per refit that could be made.
+    largest_angle : ndarray, shape (refits,)
+        Largest principal angle in degrees between each refit's free directions and the fitted ones.
+    distance : ndarray, shape (refits,)
+        Spectral norm of the change of the matrix; delta_d of [maity2021] A.4 is twice this.
+    failed : int
+        Resamples on which the metric could not be fitted.
+    """
+
+    forms: tuple[QuadraticForm, ...]
+    largest_angle: FloatArray
+    distance: FloatArray
+    failed: int
+
+
+def bootstrap_metric(
+    recipe: Similarity, rows: MetricRows, fitted: FairMetric, *, refits: int, seed: int
+) -> MetricSpread:
+    """Refit a metric on resampled rows.
+
+    Parameters
+    ----------
+    recipe : Similarity
+        How the metric is made.
+    rows : MetricRows
+        The rows it was made from, in an order that does not depend on the input's.
+    fitted : FairMetric
+        The metric itself.
+    refits : int
+        Number of resamples.
+    seed : int
+        From `evenhand.kernels.seeds.seed_of`.
+
+    Returns
+    -------
+    MetricSpread
+    """
+    dense, free = fitted.form.dense(), fitted.form.free_directions()
+    forms: list[QuadraticForm] = []
+    turns: list[float] = []
+    moves: list[float] = []
+    for b in range(refits):
+        rng = stream(seed, "individual/metric", b)
+        # Each person counts a Poisson number of times: the bootstrap for people kept as counts.
+        times = rng.poisson(rows.count) / np.maximum(rows.count, 1e-300)
+        sample = replace(
+            rows,
+            groups=tuple(replace(g, table=rng.poisson(g.table).astype(np.float64)) for g in rows.groups),
+            continuous={name: sums * times for name, sums in rows.continuous.items()},
+            count=rows.count * times,
+        )
+        try:
+            form = recipe.fit(sample).form
+        except DataError:
+            continue
+        forms.append(form)
+        other = form.free_directions()
+        turns.append(float(angles(free, other).max(initial=0.0)) if free.size and other.size else np.nan)
+        moves.append(float(np.linalg.norm(form.dense() - dense, 2)))
+    return MetricSpread(
+        forms=tuple(forms),
+        largest_angle=np.array(turns),
+        distance=np.array(moves),
+        failed=refits - len(forms),
+    )

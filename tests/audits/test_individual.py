@@ -1,0 +1,437 @@
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import evenhand as eh
+from evenhand.audits.individual import audit_individual
+from evenhand.errors import DataError, UsageError
+from evenhand.models.gradient import CallableGradient
+from evenhand.similarity import Discounted, ExpertMatrix, SensitiveSubspace
+
+N = 300
+
+
+def arrays(n=N, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3)).round(2)
+    group = np.where(X[:, 0] + 0.7 * rng.normal(size=n) > 0.6, "a", np.where(rng.random(n) < 0.5, "b", "c"))
+    y = (X[:, 0] + X[:, 1] + rng.logistic(size=n) > 0).astype(int)
+    return {"outcome": y, "groups": {"g": group}, "features": X}
+
+
+def take(a, index):
+    return {"outcome": a["outcome"][index], "groups": {"g": a["groups"]["g"][index]}, "features": a["features"][index]}
+
+
+def logistic(w, b=0.0):
+    w = np.asarray(w, dtype=float)
+    return CallableGradient(lambda X: X @ w + b, lambda X: np.tile(w, (len(X), 1)), link="logit")
+
+
+MODEL = logistic([1.0, 1.0, 0.0])
+
+
+def audit(a=None, *, model=MODEL, steps=50, refits=3, rng=0, weight=None, **options):
+    data = eh.AuditData.from_arrays(**(arrays() if a is None else a), **({} if weight is None else {"weight": weight}))
+    return audit_individual(data, model=model, steps=steps, refits=refits, rng=rng, **options)
+
+
+def findings(result):
+    return json.dumps([f.to_dict() for f in result])
+
+
+# What every audit promises.
+
+
+def test_same_seed_same_bytes_and_workers_do_not_matter():
+    first = json.dumps(audit().to_dict())
+    assert first == json.dumps(audit().to_dict())
+    assert first == json.dumps(audit(workers=3).to_dict())
+
+
+def test_the_seed_moves_only_the_bootstrap_of_the_metric():
+    one, two = audit(rng=0), audit(rng=1)
+    assert findings(one) == findings(two)
+    assert one.to_dict()["evidence"] != two.to_dict()["evidence"]
+
+
+@pytest.mark.parametrize("method", ["euler", "search"])
+def test_row_order_is_irrelevant(method):
+    order = np.random.default_rng(5).permutation(N)
+    assert findings(audit(method=method)) == findings(audit(take(arrays(), order), method=method))
+
+
+def test_names_of_groups_are_irrelevant():
+    a = arrays()
+    renamed = {**a, "groups": {"g": np.array([{"a": "z", "b": "y", "c": "x"}[v] for v in a["groups"]["g"]])}}
+    for f, g in zip(audit(a), audit(renamed), strict=True):
+        assert (f.estimate, f.pvalue) == pytest.approx((g.estimate, g.pvalue), rel=1e-9)
+
+
+def test_integer_weight_equals_repeated_rows():
+    a = arrays()
+    weight = np.random.default_rng(1).integers(1, 4, N)
+    assert findings(audit(a, weight=weight)) == findings(audit(take(a, np.repeat(np.arange(N), weight))))
+
+
+def test_batches_do_not_change_the_answer():
+    whole = audit()
+    for rows in (1, 17, 5000):
+        for f, g in zip(whole, audit(batch_rows=rows), strict=True):
+            assert (f.estimate, f.pvalue) == pytest.approx((g.estimate, g.pvalue), rel=1e-10)
+
+
+def test_inputs_are_left_as_found_and_results_survive_json():
+    a = arrays()
+    before = a["features"].copy()
+    result = audit(a, examples=2)
+    assert np.array_equal(a["features"], before)
+    plain = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    assert eh.AuditResult.from_dict(plain).to_dict() == plain
+    for f in result:
+        assert f.verdict in set(eh.Verdict)
+        assert f.reason.endswith(".")
+        assert 0 < f.pvalue <= f.pvalue_adjusted <= 1
+
+
+# The method.
+
+
+def test_statistic_is_algorithm_1_of_the_paper():
+    """A plain loop over people and steps, as printed (with the squared distance), gives the same T_n."""
+    a = arrays(60)
+    lam, step, steps = 20.0, 0.01, 40
+    V = np.array([1.0, 0.5, 0.0]) / np.sqrt(1.25)
+    S = np.eye(3) - np.outer(V, V)
+    w = np.array([1.0, 1.0, 0.0])
+    ratios, wrong = [], []
+    for x0, y in zip(a["features"], a["outcome"], strict=True):
+        x = x0.copy()
+        for _ in range(steps):
+            p = 1 / (1 + math.exp(-float(x @ w)))
+            x = x + step * ((p - y) * w - 2 * lam * S @ (x - x0))
+        loss = [-math.log(q if y else 1 - q) for q in (1 / (1 + math.exp(-float(z @ w))) for z in (x, x0))]
+        ratios.append(loss[0] / loss[1])
+        wrong.append([(z @ w > 0) != y for z in (x, x0)])
+    found = audit(
+        a,
+        similarity=ExpertMatrix(S),
+        penalty=lam,
+        step=step,
+        steps=steps,
+        limits="normal",
+        scale="none",
+        metric_rows="shared",
+    )
+    r = np.array(ratios)
+    assert found[0].estimate == pytest.approx(r.mean(), rel=1e-9)
+    assert found.evidence[0]["T_n"] == pytest.approx(r.mean() - 1.6448536 * r.std(ddof=1) / np.sqrt(60), rel=1e-8)
+    after, before = np.array(wrong, dtype=float).T
+    assert found[1].estimate == pytest.approx(after.mean() / before.mean())
+
+
+def test_euler_and_adaptive_agree_and_the_error_is_measured():
+    euler, adaptive = audit(steps=200), audit(steps=200, method="adaptive", flow_tolerance=1e-6)
+    assert euler[0].estimate == pytest.approx(adaptive[0].estimate, rel=5e-3)
+    error = euler.evidence[0]["map"]["flow_error"]
+    gap = abs(euler[0].estimate - adaptive[0].estimate)
+    measured = abs(error["mean_ratio"] - error["mean_ratio_halved"])
+    assert 0.3 * gap < 2 * measured < 3 * gap  # halving leaves half the first-order error
+    assert error["theorem_2_2_log10"] > math.log10(error["displacement_error_largest"])
+
+
+@pytest.mark.parametrize("n", [16, 64, 256, 1024, 4096])
+def test_the_attack_does_not_depend_on_the_sample_size(n):
+    """inFairness divides each person's gradient by n: ratio 192, 28, 5.6, 1.87, 1.15 for these n, then "fair"."""
+    base = arrays(16)
+    a = take(base, np.arange(n) % 16)
+    found = audit(a, similarity=["x0"], steps=150)
+    assert found[0].estimate == pytest.approx(audit(base, similarity=["x0"], steps=150)[0].estimate, rel=1e-12)
+    assert found[0].verdict == "disparity"
+
+
+def test_disparity_equivalence_and_doubt():
+    unfair = audit(model=logistic([2.0, 1.0, 0.0]), similarity=["x0"])
+    fair = audit(model=logistic([0.0, 1.0, 0.5]), similarity=["x0"])
+    assert [str(f.verdict) for f in unfair] == ["disparity", "disparity"]
+    assert [str(f.verdict) for f in fair] == ["equivalent", "equivalent"]
+    assert fair[0].estimate == pytest.approx(1.0, abs=0.01)  # the price of distance is high, not infinite
+    edge = audit(arrays(40), model=logistic([1.2, 1.0, 0.0]), similarity=["x0"], steps=60)[0]
+    assert edge.verdict == "inconclusive"
+    assert "would have been shown" in edge.reason
+    assert "rows would decide" in edge.reason
+
+
+def test_equivalence_is_not_claimed_from_few_rows():
+    few = audit(arrays(60), model=logistic([0.0, 1.0, 0.5]), similarity=["x0"])
+    assert few[0].estimate == pytest.approx(1.0, abs=0.01)
+    assert few[0].verdict == "inconclusive"
+    assert "equivalence is not claimed" in few[0].reason
+
+
+def test_too_long_steps_are_refused_with_the_limit():
+    with pytest.raises(UsageError, match=r"must stay below 0\.02"):
+        audit(step=0.03)
+    # Asked for all the same, people oscillate until the loss is gone: that is no sign of equal treatment.
+    forced = audit(step=0.03, allow_unstable=True)
+    assert [str(f.verdict) for f in forced] == ["not_computable"] * 2
+    assert "can only raise it" in forced[0].reason
+    assert audit(step=0.03, method="adaptive")[0].estimate > 0
+
+
+def test_curve_parts_range_movement_and_pairs_are_shown():
+    result = audit(steps=300, examples=3)
+    e = result.evidence[0]
+    curve = e["curve"]
+    assert curve[0]["loss_ratio"] == pytest.approx(1.0)
+    assert np.all(np.diff([p["loss_ratio"] for p in curve]) > 0)
+    assert curve[-1]["T_n"] == pytest.approx(e["T_n"])
+    assert [p["name"] for p in e["by_part"]] == ["0", "1", "g=a", "g=b", "g=c"]
+    assert sum(p["rows"] for p in e["by_part"][2:]) == N
+    total = sum(p["rows"] * p["loss_ratio"] for p in e["by_part"][2:]) / N
+    assert total == pytest.approx(result[0].estimate)
+    assert 0 < e["off_range"]["directions"] <= e["off_range"]["either"] < 1
+    assert e["movement"]["columns"][0]["column"] in ("x0", "x1")
+    pairs = e["pairs"]
+    assert [p["ratio"] for p in pairs] == sorted((p["ratio"] for p in pairs), reverse=True)
+    assert pairs[0]["loss_after"] / pairs[0]["loss_before"] == pytest.approx(pairs[0]["ratio"])
+    assert audit().evidence[0]["pairs"] == []  # rows only on request
+
+
+def test_metric_is_learned_apart_or_the_sharing_is_stated():
+    cross, shared = audit(), audit(metric_rows="shared")
+    assert cross.evidence[0]["metric"]["learned_on"] == "the other half of the rows"
+    assert shared.evidence[0]["metric"]["learned_on"] == "the audited rows themselves"
+    assert cross.evidence[0]["metric"]["angle_between_halves_degrees"] > 0
+    own = audit(metric_rows=eh.AuditData.from_arrays(**arrays(500, seed=9)))
+    assert own.evidence[0]["metric"]["learned_on"] == "rows of their own"
+    sense = cross.evidence[0]["metric"]["sensitivity"]
+    assert len(sense["loss_ratio_under_refits"]) == 3
+    assert len(sense["largest_angle_degrees"]) == 3
+    assert sense["theorem_a1_log10"] > 0
+
+
+def test_crossfitting_uses_the_other_half():
+    """Recompute one half by hand: its metric comes from the rows of the other half only."""
+    from evenhand.audits.people import gather, halves
+
+    a = arrays()
+    data = eh.AuditData.from_arrays(**a)
+    people = gather(data, MODEL, scale="none", loss=None, clip=0.0)
+    one, two = halves(people)
+    assert np.intersect1d(one, two).size == 0
+    assert one.size + two.size == people.X.shape[0]
+    assert abs(one.size - two.size) <= 1
+    metrics = [SensitiveSubspace().fit(people.learn(h)).form for h in (two, one)]
+    total = 0.0
+    for index, form in zip((one, two), metrics, strict=True):
+        x0, y = people.X[index], people.view.y[index]
+        x = x0.copy()
+        for _ in range(50):
+            p = 1 / (1 + np.exp(-(x @ [1.0, 1.0, 0.0])))
+            x = x + 0.01 * ((p - y)[:, None] * [1.0, 1.0, 0.0] - 100 * (x - x0) @ form.dense())
+        m0, m1 = (np.where(y == 1, 1, -1) * (z @ [1.0, 1.0, 0.0]) for z in (x0, x))
+        total += float(people.count[index] @ (np.logaddexp(0, -m1) / np.logaddexp(0, -m0)))
+    assert audit(a, scale="none")[0].estimate == pytest.approx(total / N, rel=1e-9)
+
+
+def test_people_can_be_held_inside_the_observed_range_and_columns_frozen():
+    far, held = audit(steps=500), audit(steps=500, stay_in_range=True)
+    assert far.evidence[0]["off_range"]["directions"] > 0.1
+    # People who start outside the range of the other half cannot be brought back by halting them.
+    assert held.evidence[0]["off_range"]["directions"] < 0.05
+    assert held.evidence[0]["off_range"]["stopped"] > 0.1
+    assert held[0].estimate < far[0].estimate
+    assert "end outside the observed range" in far[0].reason
+    frozen = audit(similarity=["x0"], freeze=["x0", "x1"], model=logistic([1.0, 1.0, 0.0]))
+    assert frozen[0].estimate == pytest.approx(1.0)
+
+
+def test_undefined_ratios_are_never_dropped():
+    def certain(X):  # exactly 0 or 1 for half the people
+        return np.where(X[:, 1] > 0, 1.0, np.clip(0.5 + 0.2 * X[:, 0], 0.01, 0.99))
+
+    result = audit(model=certain, similarity=["x0"])
+    loss, error = result
+    assert loss.verdict == "not_computable"
+    assert math.isnan(loss.estimate)
+    undefined = int((arrays()["features"][:, 1] > 0).sum())
+    assert loss.counts["all"]["undefined_ratios"] == undefined
+    assert f"for {undefined} of {N} rows" in loss.reason
+    assert error.verdict != "not_computable"
+    clipped = audit(model=certain, similarity=["x0"], clip=0.01)[0]
+    assert math.isfinite(clipped.estimate)
+
+
+def test_nan_from_a_model_is_not_called_equivalent():
+    result = audit(model=lambda X: np.full(len(X), np.nan), similarity=["x0"])
+    assert result[0].verdict == "not_computable"
+
+
+def test_nobody_wrong_has_no_error_ratio():
+    a = arrays()
+    a["features"][:, 1] += 2 * np.sign(a["features"][:, 1] - 0.001)
+    a["outcome"] = (a["features"][:, 1] > 0).astype(int)
+    result = audit(a, model=logistic([0.0, 50.0, 0.0]), similarity=["x0"])
+    assert result[1].verdict == "not_computable"
+    assert "Nobody is misjudged" in result[1].reason
+
+
+def test_few_errors_use_the_exact_test():
+    result = audit(model=logistic([0.6, 1.0, 0.0]), similarity=["x0"])
+    assert result.evidence[1]["test"] == "exact binomial given the errors"
+    counts = result[1].counts["all"]
+    assert counts["became_right"] == 0
+    assert counts["wrong_after"] == counts["wrong_before"] + counts["became_wrong"]
+
+
+def test_black_boxes_are_searched_and_say_so():
+    def steps(X):
+        return np.clip(0.5 + 0.3 * np.sign(X[:, 0]) + 0.1 * np.sign(X[:, 1]), 0.05, 0.95)
+
+    result = audit(model=steps, similarity=["x0"])
+    assert result.evidence[0]["map"]["kind"] == "search along the sensitive directions"
+    assert result[0].verdict == "disparity"
+    assert result.evidence[0]["off_range"]["directions"] == pytest.approx(0.0, abs=0.02)
+    # By hand: the best a search can do is to take the worse sign of x0.
+    X, y = arrays()["features"], arrays()["outcome"]
+    loss = lambda p: -np.log(np.where(y == 1, p, 1 - p))  # noqa: E731
+    worst = np.maximum(loss(steps(X * [-1, 1, 1])), loss(steps(X)))
+    assert result[0].estimate == pytest.approx(np.mean(worst / loss(steps(X))), rel=0.02)
+    blind = audit(model=lambda X: np.clip(0.5 + 0.2 * X[:, 1], 0.05, 0.95), similarity=["x0"])
+    assert blind[0].estimate == pytest.approx(1.0)
+
+
+def test_forests_are_searched_in_categories_that_exist():
+    pd = pytest.importorskip("pandas")
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    rng = np.random.default_rng(2)
+    job = rng.choice(["clerk", "nurse", "smith"], N)
+    sex = np.where((job == "nurse") ^ (rng.random(N) < 0.1), "f", "m")
+    age = rng.integers(20, 60, N).astype(float)
+    y = ((job == "nurse") + (age > 40) + rng.random(N) > 1.5).astype(int)
+    from sklearn.compose import ColumnTransformer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+    encode = ColumnTransformer([("n", StandardScaler(), ["age"]), ("c", OneHotEncoder(sparse_output=False), ["job"])])
+    forest = make_pipeline(encode, ensemble.RandomForestClassifier(30, min_samples_leaf=5, random_state=0))
+    forest.fit(pd.DataFrame({"age": age, "job": job}), y)
+    data = eh.AuditData.from_arrays(outcome=y, groups={"sex": sex}, features={"age": age, "job": job})
+    result = audit_individual(data, model=forest, clip=0.01, examples=5, rng=0)
+    assert result[0].verdict == "disparity"
+    jobs = {m["after"] for p in result.evidence[0]["pairs"] for m in p["moved"] if m["column"] == "job"}
+    assert jobs <= {"clerk", "nurse", "smith"}
+    weights = [m["weight_toward"] for p in result.evidence[0]["pairs"] for m in p["moved"] if m["column"] == "job"]
+    assert weights
+    assert set(weights) == {1.0}
+
+
+def test_numbers_on_different_scales_are_standardised_and_it_is_said():
+    a = arrays()
+    wide = {**a, "features": a["features"] * [1e4, 1.0, 1.0] + [4e4, 0.0, 0.0]}
+    model = logistic([1e-4, 1.0, 0.0], -4.0)
+    result = audit(wide, model=model, similarity=["x0"], steps=200)
+    same = audit(a, similarity=["x0"], steps=200, scale="standard")
+    assert result[0].estimate == pytest.approx(same[0].estimate, rel=1e-9)
+    assert any("were standardised" in note for note in result.notes)
+    # Left as they are, income in dollars hardly moves and an unfair model looks harmless.
+    assert audit(wide, model=model, similarity=["x0"], steps=200, scale="none")[0].estimate < 1.01
+    pair = audit(wide, model=model, similarity=["x0"], steps=200, examples=1).evidence[0]["pairs"][0]["moved"][0]
+    assert abs(pair["change"]) > 1000
+
+
+def test_regression_and_several_classes():
+    a = arrays()
+    rng = np.random.default_rng(1)
+    number = {**a, "outcome": a["features"][:, 0] + a["features"][:, 1] + rng.normal(size=N)}
+    value = CallableGradient(
+        lambda X: X @ [1.0, 1.0, 0.0], lambda X: np.tile([1.0, 1.0, 0.0], (len(X), 1)), link="identity"
+    )
+    result = audit(number, model=value, similarity=["x0"], steps=10)
+    assert [f.measure for f in result] == ["loss_ratio"]
+    assert result[0].estimate > 1.25
+    absolute = audit(number, model=value, similarity=["x0"], steps=10, loss="absolute")
+    assert absolute[0].estimate != result[0].estimate
+    three = {**a, "outcome": np.digitize(a["features"][:, 0], [-0.5, 0.5])}
+    W = np.array([[1.0, 0.0, -1.0], [0.2, 0.0, 0.2], [0.0, 0.0, 0.0]])
+    many = CallableGradient(lambda X: -X @ W, lambda X: np.tile(-W.T, (len(X), 1, 1)), link="logit", classes=(0, 1, 2))
+    result = audit(three, model=many, similarity=["x0"])
+    assert [f.measure for f in result] == ["loss_ratio", "error_ratio"]
+    assert [p["name"] for p in result.evidence[0]["by_part"][:3]] == ["0", "1", "2"]
+
+
+def test_sampling_weights_are_used():
+    a = arrays()
+    weight = np.random.default_rng(1).uniform(0.5, 3.0, N)
+    result = audit(a, weight=weight, similarity=["x0"])
+    assert result[0].estimate != pytest.approx(audit(a, similarity=["x0"])[0].estimate)
+    assert result.evidence[1]["test"] == "linear form (Fieller)"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"tolerance": 0.9}, "`tolerance` must be above 1"),
+        ({"method": "newton"}, "`method` is `newton`"),
+        ({"alpha": 2}, "`alpha` must lie between"),
+        ({"steps": 0}, "`steps` must be above 0"),
+        ({"freeze": ["x9"]}, "`x9` is not an input"),
+        ({"similarity": np.eye(7)}, "for 7 inputs and the model has 3"),
+        ({"method": "euler", "model": lambda X: X[:, 0]}, "no gradient is known"),
+        ({"batch_rows": 0}, "`batch_rows` must be at least 1"),
+    ],
+)
+def test_wrong_requests_are_refused(options, message):
+    with pytest.raises((UsageError, DataError), match=message):
+        audit(**options)
+
+
+def test_missing_outcome_or_features_are_refused():
+    a = arrays()
+    with pytest.raises(DataError, match="needs what really happened"):
+        audit_individual(
+            eh.AuditData.from_arrays(decision=a["outcome"], groups=a["groups"], features=a["features"]), model=MODEL
+        )
+    with pytest.raises(DataError, match="Name the inputs with `features=`"):
+        audit_individual(eh.AuditData.from_arrays(outcome=a["outcome"], groups=a["groups"]), model=MODEL)
+
+
+def test_groups_too_small_to_learn_a_metric_are_not_computable_with_a_reason():
+    a = arrays(40)
+    a["groups"]["g"] = np.array(["a"] * 39 + ["b"])
+    result = audit(a)
+    assert [str(f.verdict) for f in result] == ["not_computable"] * 2
+    assert "Attribute `g` has 1 group among" in result[0].reason
+    tiny = audit(arrays(5), similarity=["x0"])
+    assert "too few" in tiny[0].reason
+
+
+def test_progress_is_reported():
+    seen = []
+    audit(progress=seen.append)
+    done = [[int(word) for word in text.split() if word.isdigit()] for text in seen]
+    assert done[-1][0] == done[-1][1]
+    assert [d for d, _ in done] == sorted(d for d, _ in done)
+
+
+def test_torch_modules_work_end_to_end():
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2)).train()
+    from evenhand.models.gradient_torch import TorchGradient
+
+    plain = audit(model=module, similarity=["x0"])
+    auto = audit(model=TorchGradient(module), similarity=["x0"])
+    assert plain[0].estimate == pytest.approx(auto[0].estimate, rel=1e-4)
+    assert module.training
+    assert auto.evidence[0]["map"]["model"] == "torch module (autograd)"
+
+
+def test_discounted_directions_by_array():
+    direction = Discounted([[1.0, 1.0, 0.0]])
+    assert audit(similarity=direction)[0].estimate > audit(similarity=["x2"])[0].estimate

@@ -1,0 +1,315 @@
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import special
+
+import evenhand as eh
+from evenhand.audits.tail import audit_tail
+from evenhand.kernels.pareto_tail import fit_tail
+
+N = 1600
+BETA = 0.8
+
+
+def arrays(n: int = N, seed: int = 0) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    sex = rng.integers(2, size=n)
+    x, w = rng.normal(size=n), rng.normal(size=n)
+    return {"x": x, "w": w, "sex": sex}
+
+
+def wavy(X: np.ndarray) -> np.ndarray:
+    """A score whose change under the flip is normal, with one and the same law in both groups."""
+    return 0.5 + 0.02 * np.tanh(X[:, 0]) + 0.08 * X[:, 1] * (X[:, 2] - 0.5)
+
+
+def logistic(X: np.ndarray) -> np.ndarray:
+    return special.expit(X[:, 0] + 0.3 * X[:, 1] + BETA * X[:, 2])
+
+
+def data_of(columns: dict[str, Any], model: Any = wavy, names: Any = None, **options: Any) -> eh.AuditData:
+    X = np.column_stack([columns[n] for n in ("x", "w", "sex")])
+    labels = columns["sex"] if names is None else np.asarray(names)[columns["sex"]]
+    return eh.AuditData.from_arrays(score=model(X), groups={"sex": labels}, features=columns, **options)
+
+
+def audit(columns: dict[str, Any], model: Any = wavy, **options: Any) -> eh.AuditResult:
+    extra = {k: options.pop(k) for k in ("names", "weight", "weight_kind") if k in options}
+    return audit_tail(data_of(columns, model, **extra), model=model, **{"n_resamples": 99, "rng": 0, **options})
+
+
+def test_logistic_models_exact_worst_case() -> None:
+    result = audit(arrays(6000), logistic, horizon=100_000)
+    worst = math.tanh(BETA / 4)
+    level = next(f for f in result if f.measure == "return_level" and f.groups[0] == "sex=0")
+    assert level.estimate == pytest.approx(worst, abs=2e-4)
+    assert level.interval.low <= worst <= level.interval.high
+    assert level.verdict is eh.Verdict.DISPARITY
+    assert "expect one person whose score would rise by 0.197" in level.reason
+    assert "the largest change among" in level.reason
+    ecd = result[0]
+    assert ecd.measure == "ecd"
+    assert ecd.verdict is eh.Verdict.DISPARITY
+
+
+def test_same_law_at_500_and_5000_rows_gives_the_same_answer_at_one_horizon() -> None:
+    found = []
+    for n in (1000, 10_000):  # two groups of half of these
+        result = audit(arrays(n, seed=3), horizon=2000)
+        level = result[1]
+        assert level.measure == "return_level"
+        found.append((level.estimate, level.interval))
+    (small, wide), (large, narrow) = found
+    assert wide.low <= large <= wide.high
+    assert abs(small - large) < 0.05
+    assert narrow.high - narrow.low < wide.high - wide.low
+
+
+def test_counterfactual_discrimination_is_flipped_minus_as_it_is() -> None:
+    columns = arrays()
+    result = audit(columns)
+    X = np.column_stack([columns[n] for n in ("x", "w", "sex")])
+    Y = X.copy()
+    Y[:, 2] = 1 - Y[:, 2]
+    cd = wavy(Y) - wavy(X)
+    for finding, evidence in zip(result.findings[1:], result.evidence[1:], strict=True):
+        mine = cd[columns["sex"] == int(finding.groups[0][-1])]
+        assert evidence["acd"] == pytest.approx(mine.mean())
+        assert evidence["observed_maximum"]["value"] == pytest.approx(mine.max())
+        assert evidence["observed_maximum"]["share_above_at_most"] == pytest.approx(3 / mine.size, rel=2e-3)
+        worst = np.sort(mine)[::-1][: math.ceil(0.05 * mine.size)]
+        assert evidence["cvar"]["value"] == pytest.approx(worst.mean())
+        assert finding.counts[finding.groups[0]]["better_off"] == int((mine > 0).sum())
+        tail = fit_tail(mine, evidence["fit"]["k"], upper=1.0)
+        assert finding.estimate == pytest.approx(tail.level(1000))
+        levels = [row["level"] for row in evidence["return_levels"]]
+        assert levels == sorted(levels)
+        assert len(levels) == 6
+    a, b = (f.estimate for f in result.findings[1:])
+    assert result[0].estimate == pytest.approx(a - b)
+
+
+def test_two_groups_with_one_law_are_not_told_apart_and_say_what_could_be_seen() -> None:
+    finding = audit(arrays(3000, seed=5))[0]
+    assert finding.verdict is eh.Verdict.INCONCLUSIVE
+    assert finding.interval.low < 0 < finding.interval.high
+    assert "would have been shown 4 times in 5" in finding.reason
+
+
+def test_margin_can_show_equivalence_and_the_rule_of_three() -> None:
+    result = audit(arrays(8000, seed=5), margin=0.9, horizon=1000)
+    ecd, first = result[0], result[1]
+    assert ecd.verdict is eh.Verdict.EQUIVALENT
+    # None of about 4,000 changes exceeds 0.9: at most 3 in 4,000 do, less than one in 1,000.
+    assert first.verdict is eh.Verdict.EQUIVALENT
+    assert first.margin == 0.9
+
+
+def test_favourable_low_turns_the_sign() -> None:
+    columns = arrays()
+    high, low = audit(columns), audit(columns, favourable="low")
+    evidence_high, evidence_low = high.evidence[1], low.evidence[1]
+    assert evidence_high["acd"] == pytest.approx(-evidence_low["acd"])
+    assert "would fall by" in low[1].reason
+
+
+def test_a_model_without_the_attribute_is_not_computable() -> None:
+    blind = audit(arrays(), lambda X: special.expit(X[:, 0]))
+    assert {f.verdict for f in blind} == {eh.Verdict.NOT_COMPUTABLE}
+    assert "cannot see `sex`: flipping it changes none of 1,600 scores" in blind[0].reason
+    columns = arrays()
+    data = eh.AuditData.from_arrays(score=columns["x"], groups={"sex": columns.pop("sex")}, features=columns)
+    finding = audit_tail(data, model=lambda X: X[:, 0])[0]
+    assert finding.verdict is eh.Verdict.NOT_COMPUTABLE
+    assert "name them in `flip`" in finding.reason
+    assert math.isnan(finding.estimate)
+
+
+def test_a_tree_is_refused_with_the_reason() -> None:
+    tree_module = pytest.importorskip("sklearn.tree")
+    columns = arrays(5000)
+    X = np.column_stack([columns[n] for n in ("x", "w", "sex")])
+    y = np.random.default_rng(1).random(5000) < logistic(X)
+    tree = tree_module.DecisionTreeClassifier(max_depth=8, random_state=0).fit(X, y)
+    data = eh.AuditData.from_arrays(outcome=y.astype(int), groups={"sex": columns["sex"]}, features=columns)
+    result = audit_tail(data, model=tree)
+    assert {f.verdict for f in result} == {eh.Verdict.NOT_COMPUTABLE}
+    assert "distinct values" in result[0].reason
+    assert "in steps" in result[0].reason
+    assert result.evidence[1]["observed_maximum"]["value"] > 0
+
+
+def test_rounded_scores_are_spread_not_refused() -> None:
+    columns = arrays(8000)
+    exact = audit(columns)
+    rounded = audit(columns, lambda X: np.round(wavy(X), 3))
+    assert rounded.evidence[1]["ties"]["spread"]
+    assert rounded[1].estimate == pytest.approx(exact[1].estimate, abs=0.01)
+
+
+def test_columns_that_flip_together() -> None:
+    columns = arrays()
+    block = {"x": columns["x"], "w": columns["w"], "f": 1 - columns["sex"], "m": columns["sex"]}
+
+    def model(X: np.ndarray) -> np.ndarray:
+        return wavy(np.column_stack([X[:, 0], X[:, 1], X[:, 3]])) - 0.1 * X[:, 2]
+
+    def plain(X: np.ndarray) -> np.ndarray:
+        return wavy(X) - 0.1 * (1 - X[:, 2])
+
+    score = np.full(N, 0.5)
+    data = eh.AuditData.from_arrays(score=score, groups={"sex": columns["sex"]}, features=block)
+    together = audit_tail(data, model=model, flip=["f", "m"], n_resamples=99, rng=0)
+    mapped = audit_tail(data, model=model, flip={"0": {"f": 1, "m": 0}, "1": {"f": 0, "m": 1}}, n_resamples=99, rng=0)
+    made = audit_tail(
+        data, model=model, n_resamples=99, rng=0,
+        flip=lambda c, label: {**c, "f": np.full(len(c["f"]), label == "0"), "m": np.full(len(c["m"]), label == "1")},
+    )  # fmt: skip
+    alone = audit_tail(
+        eh.AuditData.from_arrays(score=score, groups={"sex": columns["sex"]}, features=columns), model=plain,
+        n_resamples=99, rng=0,
+    )  # fmt: skip
+    for other in (together, mapped, made):
+        assert [f.estimate for f in other] == pytest.approx([f.estimate for f in alone])
+    with pytest.raises(eh.UsageError, match="Did you mean `m`"):
+        audit_tail(data, model=model, flip=["M"])
+    with pytest.raises(eh.DataError, match="does not record the attribute alone"):
+        audit_tail(data, model=model, flip=["f", "x"])
+
+
+def test_several_groups_are_each_compared_with_the_reference() -> None:
+    rng = np.random.default_rng(7)
+    n = 3000
+    columns = {"x": rng.normal(size=n), "w": rng.normal(size=n), "race": rng.choice(3, p=[0.5, 0.3, 0.2], size=n)}
+    model = lambda X: special.expit(X[:, 0] + np.sin(2 * X[:, 1]) * X[:, 2])  # noqa: E731
+    data = eh.AuditData.from_arrays(score=np.full(n, 0.5), groups={"race": columns["race"]}, features=columns)
+    result = audit_tail(data, model=model, n_resamples=99)
+    assert [f.groups for f in result if f.measure == "ecd"] == [("race=1", "race=0"), ("race=2", "race=0")]
+    assert len(result) == 6
+
+
+def test_small_groups_get_a_suggestion_from_generated_rows_and_no_test() -> None:
+    seen: list[str] = []
+    result = audit(arrays(160), progress=seen.append)
+    assert {f.verdict for f in result} == {eh.Verdict.NOT_COMPUTABLE}
+    assert all(math.isnan(f.estimate) and math.isnan(f.pvalue) for f in result)
+    assert "rows; a tail needs at least 200" in result[0].reason
+    assert "generated rows are not observations" in result[0].reason
+    group = result[1].groups[0]
+    assert result[1].counts[group]["generated"] >= 1000
+    assert result[1].counts[group]["rows"] < 160
+    made = result.evidence[1]["synthetic"]
+    assert 0 < made["realism"]["kl"] <= 1
+    assert any("generated" in text for text in seen)
+    without = audit(arrays(160), generator="none")
+    assert without[1].counts[group]["generated"] == 0
+    assert "generated" not in without[0].reason
+
+
+def test_a_group_nobody_of_which_would_be_better_off_has_level_zero() -> None:
+    columns = arrays(9000)
+    columns["x"] = columns["x"] * 30  # many scores are 0 or 1 in either record
+    result = audit(columns, logistic, horizon=1000)
+    ecd = next(f for f in result if f.measure == "ecd")
+    level = next(f for f in result if f.measure == "return_level" and f.groups[0] == "sex=1")
+    assert level.estimate == 0.0
+    assert level.interval.high == 0.0
+    assert "would be better off as `sex=0`" in level.reason
+    assert ecd.verdict is eh.Verdict.DISPARITY
+    assert abs(ecd.estimate) == pytest.approx(math.tanh(BETA / 4), abs=0.03)
+
+
+def test_a_heavy_tail_is_refused() -> None:
+    columns = arrays(4000)
+    columns["w"] = np.random.default_rng(2).pareto(0.7, size=4000)
+    model = lambda X: X[:, 1] * X[:, 2] + X[:, 0]  # noqa: E731
+    data = eh.AuditData.from_arrays(score=columns["x"], groups={"sex": columns["sex"]}, features=columns)
+    finding = audit_tail(data, model=model, generator="none")[0]
+    assert finding.verdict is eh.Verdict.NOT_COMPUTABLE
+    assert "exponentiality test fails" in finding.reason
+
+
+# The promises of every audit.
+
+
+def numbers(result: eh.AuditResult) -> list[tuple[Any, ...]]:
+    return [(f.measure, f.groups, f.estimate, f.pvalue, f.interval, str(f.verdict)) for f in result]
+
+
+def test_same_seed_same_bytes_and_workers_do_not_matter() -> None:
+    first, second = (json.dumps(audit(arrays(), workers=w).to_dict(), allow_nan=False) for w in (1, 3))
+    assert first == second
+
+
+def test_row_order_is_irrelevant() -> None:
+    columns, order = arrays(), np.random.default_rng(9).permutation(N)
+    assert numbers(audit(columns)) == numbers(audit({n: c[order] for n, c in columns.items()}))
+
+
+def test_relabelling_groups_permutes_findings() -> None:
+    columns = arrays()
+    old, new = audit(columns, names=["a", "b"], reference="b"), audit(columns, names=["z", "y"], reference="y")
+    back = {"sex=z": "sex=a", "sex=y": "sex=b"}
+    assert [(m, tuple(back[g] for g in gs), e, p, i, v) for m, gs, e, p, i, v in numbers(new)] == numbers(old)
+
+
+def test_the_other_reference_changes_the_sign_only() -> None:
+    columns = arrays()
+    one, two = audit(columns, reference="0"), audit(columns, reference="1")
+    assert one[0].estimate == pytest.approx(-two[0].estimate)
+    assert one[0].pvalue == two[0].pvalue
+    assert one[0].interval.low == pytest.approx(-two[0].interval.high)
+
+
+def test_frequency_weight_equals_repeated_rows() -> None:
+    columns = arrays()
+    times = np.where(np.arange(N) % 40 == 0, 2, 1)
+    repeated = {n: np.repeat(c, times) for n, c in columns.items()}
+    weighted = audit(columns, weight=times, weight_kind="frequency")
+    assert [f.estimate for f in audit(repeated)] == pytest.approx([f.estimate for f in weighted])
+
+
+def test_inputs_are_unchanged() -> None:
+    columns = arrays()
+    before = {n: c.copy() for n, c in columns.items()}
+    audit(columns)
+    for n, c in columns.items():
+        np.testing.assert_array_equal(c, before[n])
+
+
+def test_result_survives_json() -> None:
+    result = audit(arrays())
+    again = eh.AuditResult.from_dict(json.loads(json.dumps(result.to_dict(), allow_nan=False)))
+    assert [f.to_dict() for f in again] == [f.to_dict() for f in result]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"horizon": 5}, "`horizon` must lie between 10"),
+        ({"k": 5}, "`k` must lie between"),
+        ({"alpha": 1.5}, "`alpha` must lie between"),
+        ({"favourable": "up"}, "`favourable` is `up`"),
+        ({"generator": "tvea"}, "Did you mean `tvae`"),
+        ({"margin": "four-fifths"}, "takes a difference as margin"),
+        ({"reference": "2"}, "is not a group in the data"),
+        ({"attribute": "sx"}, "Did you mean `sex`"),
+    ],
+)
+def test_wrong_requests_say_what_is_allowed(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(eh.UsageError, match=message):
+        audit(arrays(400), **options)
+
+
+def test_data_it_cannot_use_is_refused() -> None:
+    columns = arrays(400)
+    with pytest.raises(eh.DataError, match="does not take sampling weights"):
+        audit(columns, weight=np.linspace(0.5, 1.5, 400), weight_kind="sampling")
+    data = eh.AuditData.from_arrays(score=columns["x"], groups={"sex": columns["sex"]})
+    with pytest.raises(eh.DataError, match="needs `features`"):
+        audit_tail(data, model=wavy)

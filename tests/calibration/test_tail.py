@@ -1,0 +1,50 @@
+"""A few cells of ``calibration/tail.py``: size and coverage inside exact binomial limits."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from scipy import stats
+
+REPLICATIONS = 200
+
+
+@pytest.fixture(scope="module")
+def grid() -> ModuleType:
+    place = Path(__file__).parents[2] / "calibration" / "tail.py"
+    spec = importlib.util.spec_from_file_location("calibration_tail", place)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def limits(share: float, n: int) -> tuple[float, float]:
+    """Exact limits that a valid method leaves once in 10,000 runs."""
+    low, high = stats.binom.ppf([5e-5, 1 - 5e-5], n, share)
+    return low / n, high / n
+
+
+@pytest.mark.parametrize("law", ["exponential", "uniform", "beta(1,5)", "interior maximum"])
+def test_intervals_cover(grid: ModuleType, law: str) -> None:
+    found = grid.intervals_cell(law, 50, REPLICATIONS, 1)
+    low, _ = limits(0.945, REPLICATIONS)
+    assert min(found["shape"], found["level n/5"], found["level n"], found["level 10n"]) >= low
+
+
+@pytest.mark.parametrize("law", ["exponential", "uniform"])
+def test_difference_holds_its_size(grid: ModuleType, law: str) -> None:
+    found = grid.difference_cell(law, law, (800, 500), 50, 100, 1)
+    assert found["size"] <= limits(0.05, 100)[1]
+    assert found["coverage"] >= limits(0.95, 100)[0]
+
+
+def test_exponentiality_holds_its_size(grid: ModuleType) -> None:
+    found = grid.exponentiality_cell("exponential", 100, 2000, 1)
+    low, high = limits(0.05, 2000)
+    assert low <= found["calibrated"] <= high
+    assert found["printed"] > high

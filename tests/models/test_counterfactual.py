@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from evenhand.errors import DataError, UsageError
+from evenhand.models.counterfactual import as_scorer, flip_values, recorded_as
+
+
+def test_estimators_are_asked_in_the_columns_they_were_fitted_on() -> None:
+    pd = pytest.importorskip("pandas")
+    linear = pytest.importorskip("sklearn.linear_model")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=80), "b": rng.normal(size=80)})
+    y = (frame["a"] + rng.normal(size=80) > 0).to_numpy()
+    model = linear.LogisticRegression().fit(frame, y)
+    columns = {"unused": np.zeros(80), "b": frame["b"].to_numpy(), "a": frame["a"].to_numpy()}
+    scorer = as_scorer(model, columns)
+    np.testing.assert_allclose(scorer.score(columns), model.predict_proba(frame)[:, 1])
+    assert scorer.probability
+    other = as_scorer(model, columns, positive=False)
+    np.testing.assert_allclose(other.score(columns), model.predict_proba(frame)[:, 0])
+    with pytest.raises(UsageError, match="classes are False, True"):
+        as_scorer(model, columns, positive="yes")
+    with pytest.raises(DataError, match="fitted on the column `a`"):
+        as_scorer(model, {"b": columns["b"]})
+
+
+def test_scores_that_are_no_scores_are_refused() -> None:
+    columns = {"x": np.arange(3.0)}
+    with pytest.raises(DataError, match="gave 2 scores for 3 rows"):
+        as_scorer(lambda X: X[:2, 0], columns).score(columns)
+    with pytest.raises(DataError, match="1 scores that are not finite"):
+        as_scorer(lambda X: np.array([0.0, np.nan, 1.0]), columns).score(columns)
+    with pytest.raises(UsageError, match="is not a model"):
+        as_scorer(3, columns)
+
+
+def test_an_intersection_flips_both_columns() -> None:
+    columns = {"sex": np.array(["F", "M", "F"]), "race": np.array([0, 0, 1]), "x": np.arange(3.0)}
+    values = flip_values(columns, "sex × race", ["F × 0", "M × 0", "F × 1"], np.array([0, 1, 2]), None)
+    assert isinstance(values, list)
+    flipped = recorded_as(columns, "M × 0", 1, values)
+    assert flipped["sex"].tolist() == ["M"] * 3
+    assert flipped["race"].tolist() == [0] * 3
+    assert columns["sex"].tolist() == ["F", "M", "F"]
+
+
+def test_a_long_label_is_not_cut() -> None:
+    columns = {"sex": np.array(["F", "F"]), "x": np.arange(2.0)}
+    values = [{"sex": "F"}, {"sex": "Female to male"}]
+    assert recorded_as(columns, "b", 1, values)["sex"].tolist() == ["Female to male"] * 2
