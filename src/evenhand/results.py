@@ -341,13 +341,37 @@ def _number(value: float | None, missing: float = math.nan) -> float:
     return missing if value is None else float(value)
 
 
-_COLUMNS = ("measure", "groups", "estimate", "interval", "p", "p adj.", "verdict")
+_COLUMNS = ("audit", "measure", "groups", "estimate", "interval", "p", "p adj.", "verdict")
+_NUMBERS = ("estimate", "p", "p adj.")
 
 
-def table_cells(finding: Finding) -> tuple[str, ...]:
-    """Return a finding as the seven short texts every table shows."""
+def table_rows(findings: Sequence[Finding]) -> list[tuple[str, ...]]:
+    """Return the head and the cells of the table of findings; the audit is named when there are several.
+
+    Parameters
+    ----------
+    findings : sequence of Finding
+        One row each.
+
+    Returns
+    -------
+    list of tuple of str
+        The head first.
+
+    Examples
+    --------
+    >>> table_rows([Finding(audit="group", measure="fnr", groups=("a", "b"), estimate=0.5)])[1][:3]
+    ('fnr', 'a vs b', '0.5000')
+    """
+    rows = [_COLUMNS, *(_cells(f) for f in findings)]
+    first = 0 if len({f.audit for f in findings}) > 1 else 1
+    return [tuple(_printable(cell) for cell in row[first:]) for row in rows]
+
+
+def _cells(finding: Finding) -> tuple[str, ...]:
     interval = finding.interval
     return (
+        finding.audit,
         finding.measure,
         " vs ".join(finding.groups) if len(finding.groups) <= 2 else f"{len(finding.groups)} groups",
         _short(finding.estimate),
@@ -360,26 +384,22 @@ def table_cells(finding: Finding) -> tuple[str, ...]:
 
 def text_table(findings: Sequence[Finding]) -> str:
     """Lay findings out as a plain text table."""
-    rows = [_COLUMNS, *(table_cells(f) for f in findings)]
-    rows = [tuple(_printable(c) for c in row) for row in rows]
-    widths = [max(len(row[j]) for row in rows) for j in range(len(_COLUMNS))]
-    lines = [
-        "  ".join(_aligned(c, w, j) for j, (c, w) in enumerate(zip(row, widths, strict=True))).rstrip() for row in rows
-    ]
-    return "\n".join([lines[0], "  ".join("-" * w for w in widths), *lines[1:]])
+    head, *rows = table_rows(findings)
+    widths = [max(len(row[j]) for row in (head, *rows)) for j in range(len(head))]
 
+    def line(row: tuple[str, ...]) -> str:
+        cells = zip(row, widths, head, strict=True)
+        return "  ".join(c.rjust(w) if name in _NUMBERS else c.ljust(w) for c, w, name in cells).rstrip()
 
-def _aligned(text: str, width: int, column: int) -> str:
-    return text.rjust(width) if _COLUMNS[column] in ("estimate", "p", "p adj.") else text.ljust(width)
+    return "\n".join([line(head), "  ".join("-" * w for w in widths), *(line(row) for row in rows)])
 
 
 def html_table(findings: Sequence[Finding]) -> str:
     """Lay findings out as an HTML table; names are escaped."""
-    head = "".join(f"<th>{html.escape(c)}</th>" for c in _COLUMNS)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(_printable(c))}</td>" for c in table_cells(f)) + "</tr>" for f in findings
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    head, *rows = [[html.escape(cell) for cell in row] for row in table_rows(findings)]
+    top = "".join(f"<th>{cell}</th>" for cell in head)
+    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _printable(text: str) -> str:

@@ -246,7 +246,7 @@ def test_hostile_names_are_inert(tmp_path, capsys):
 def test_interrupt_leaves_no_file(tmp_path):
     file = csv(tmp_path / "a.csv")
     out = tmp_path / "out"
-    words = [*BASIC, "--score", "p", "--metrics", "log_loss", "--resamples", "50000000"]
+    words = [*BASIC, "--group", "race", "--metrics", "balanced_accuracy", "--resamples", "50000000"]
     command = [sys.executable, "-m", "evenhand", "audit", str(file), "--out", str(out), *words]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
     time.sleep(3)

@@ -215,13 +215,15 @@ def test_permuting_precision_within_outcome_warns_when_base_rates_differ():
     assert not precision.test(0, 1, Draws(permute="all", method="permutation", n_resamples=500)).warnings
 
 
-def test_few_rows_of_an_outcome_warn_for_general_functions():
+def test_few_rows_of_an_outcome_warn():
     draws = Draws(n_resamples=99, method="permutation")
     table = [[180, 100, 4, 14], [120, 60, 24, 76]]
-    assert any("fewer than 20 rows" in text for text in TableSamples(table, matthews).test(0, 1, draws).warnings)
-    assert not TableSamples(table, balanced_accuracy()).test(0, 1, draws).warnings
+    for value in (matthews, balanced_accuracy()):
+        assert any("fewer than 20 rows" in text for text in TableSamples(table, value).test(0, 1, draws).warnings)
+    assert not TableSamples(table, FNR).test(0, 1, draws).warnings
     enough = [[180, 100, 14, 24], [120, 60, 24, 76]]
-    assert not TableSamples(enough, matthews).test(0, 1, draws).warnings
+    for value in (matthews, balanced_accuracy()):
+        assert not TableSamples(enough, value).test(0, 1, draws).warnings
 
 
 @pytest.mark.parametrize(
