@@ -111,6 +111,13 @@ def calibration() -> str:
     return "\n".join(text) + "\n"
 
 
+def projection() -> str:
+    """List size and power of the projection audit."""
+    stored = json.loads((ROOT / "calibration" / "projection.json").read_text())
+    rows = [(r["design"], r["samples"], r["n"], f"{r['projection']:.3f}", f"{r['wald']:.3f}") for r in stored["lines"]]
+    return table(("design", "samples", "N", "projection", "Wald"), rows) + "\n"
+
+
 def benchmarks() -> str:
     """List every stored benchmark with its ratio."""
     path = ROOT / "benchmarks" / "group.json"
@@ -145,7 +152,7 @@ def _mean(values: list[float]) -> float:
     return sum(values) / len(values)
 
 
-PAGES = {"calibration": calibration, "benchmarks": benchmarks, "reproductions": reproductions}
+PAGES = {"calibration": calibration, "projection": projection, "benchmarks": benchmarks, "reproductions": reproductions}
 
 
 def main() -> None:
