@@ -27,6 +27,7 @@ from scipy.optimize import linprog
 from evenhand.kernels.projection import make_cells
 from evenhand.kernels.projection_dual import project_cells
 from evenhand.kernels.projection_rates import Sides, project_rates
+from evenhand.results import plain
 
 
 def best(call: Callable[[], Any], repeats: int) -> tuple[float, Any]:
@@ -140,7 +141,7 @@ def main() -> None:
             flush=True,
         )
     if asked.out is not None:
-        asked.out.write_text(json.dumps(told, indent=1) + "\n")
+        asked.out.write_text(json.dumps(plain(told), indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from evenhand.kernels.descent import Sample, descend
 from evenhand.kernels.influence import functional, means
 from evenhand.kernels.logistic import fit_logistic
 from evenhand.kernels.nuisance import calibration_of, cross_fit, predict_folds
+from evenhand.results import plain
 
 HERE = Path(__file__).parent
 SPACE = np.array(list(product([0.0, 1.0], repeat=3)))
@@ -181,7 +182,7 @@ def main() -> None:
         result[name] = study(config[name], size["splits"])
         print(name, json.dumps(result[name]["values"], indent=1), json.dumps(result[name]["auc"]))
     if not asked.short:
-        (HERE / "result.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        (HERE / "result.json").write_text(json.dumps(plain(result), indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
