@@ -276,3 +276,33 @@ def test_full_disk_leaves_no_broken_file(tmp_path, monkeypatch, capsys):
 def test_module_and_version():
     shown = subprocess.run([sys.executable, "-m", "evenhand", "--version"], capture_output=True, text=True, check=True)
     assert "evenhand" in shown.stdout
+
+
+def test_several_audits_from_one_plan_share_one_error_budget(tmp_path, capsys):
+    file = csv(tmp_path / "a.csv", far=np.random.default_rng(1).exponential(size=600).round(4))
+    plan = tmp_path / "audit.toml"
+    plan.write_text('audits = ["group", "projection"]\n[group]\nmetrics = ["fnr"]\n[projection]\ndistance = "far"\n')
+    assert audit(file, tmp_path / "o", *BASIC, "--features", "far", "--plan", str(plan)) == 0
+    found = json.loads((tmp_path / "o" / "findings.json").read_text())["findings"]
+    assert [f["audit"] for f in found] == ["group", "projection"]
+    assert all(set(f) == KEYS for f in found)
+    raw, adjusted = ([f[key] for f in found] for key in ("pvalue", "pvalue_adjusted"))
+    assert min(adjusted) == pytest.approx(2 * min(raw))
+    assert "audit " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--audits", "individual"), "needs a model and none was given"),
+        (("--audits", "projection"), "needs distances to the decision boundary"),
+        (("--audits", "proxy"), "needs the model's features"),
+        (("--audits", "tail", "--model", "m.pkl"), "m.pkl"),
+        (("--audits", "tail", "--model", "nowhere.onnx"), "does not exist"),
+        (("--audits", "tail", "--model", "no.such.module:model"), "cannot be imported"),
+    ],
+)
+def test_audits_that_lack_something_say_so(tmp_path, capsys, words, says):
+    assert audit(csv(tmp_path / "a.csv"), tmp_path / "out", *BASIC, *words) == 2
+    assert says in one_sentence(capsys.readouterr().err)
+    assert not (tmp_path / "out").exists()

@@ -390,9 +390,11 @@ class MeanSamples:
 
     def _skew_warning(self, a: int, b: int, factor: float) -> tuple[str, ...]:
         """Warn when the statistic is much more skewed, or skewed otherwise, than permuted statistics."""
-        thirds = [self._third(k) for k in (a, b)]
-        lean = max((abs(third) / second**1.5 / math.sqrt(n) for second, third, n in thirds if second > 0), default=0.0)
-        if moments.skew_gap(*thirds, factor) <= SKEW_GAP and lean <= SKEW_ALONE:
+        one, two = self._third(a), self._third(b)
+        lean = max(
+            (abs(third) / second**1.5 / math.sqrt(n) for second, third, n in (one, two) if second > 0), default=0.0
+        )
+        if moments.skew_gap(one, two, factor) <= SKEW_GAP and lean <= SKEW_ALONE:
             return ()
         return (
             "The values are strongly skewed in a small group: when the groups' spreads differ, this test may reject "
