@@ -155,6 +155,13 @@ def test_equal_sampling_weights_leave_estimates_alone(metric):
     )
 
 
+def test_sampling_weights_are_never_ignored():
+    arrays = {"outcome": np.arange(200) % 2, "score": np.linspace(0.1, 0.9, 200), "groups": {"g": np.arange(200) % 3}}
+    data = eh.AuditData.from_arrays(**arrays, weight=np.linspace(0.5, 2, 200), weight_kind="sampling")
+    with pytest.raises(eh.DataError, match="does not take sampling weights"):
+        eh.audit_group(data, metrics=["calibration_error"], rng=0)
+
+
 def test_max_t_shares_permutations_and_says_its_caveat():
     result = eh.audit_group(planted(), metrics=["fnr", "tpr", "fpr"], correction="max-t", rng=0)
     fnr, tpr, fpr = result

@@ -54,6 +54,11 @@ def check_needs(metric: Metric, data: AuditData) -> None:
             f"Metric `{metric.name}` needs scores between 0 and 1; column `{data.columns.get('score', 'score')}` has "
             "values outside. Rescale it, or use `auc`, which needs only the order of the scores."
         )
+    if metric.kind == "calibration" and data.weight is not None:
+        raise DataError(
+            f"Metric `{metric.name}` does not take sampling weights. Leave it out of `metrics`, or use "
+            "`mean_residual`, which does."
+        )
     if metric.kind == "rows" and data.moments is not None:
         raise DataError(
             f"Metric `{metric.name}` is a function of rows, and these rows stayed on their engine. "
