@@ -1,15 +1,11 @@
 """Evenhand: is what we see unfair treatment, or noise, and how sure are we?"""
 
+import typing as _typing
+from importlib import import_module as _import_module
 from importlib.metadata import version as _version
 
-from evenhand import datasets, similarity
+from evenhand import datasets
 from evenhand.audits.group import audit_group
-from evenhand.audits.individual import audit_individual
-from evenhand.audits.projection import audit_projection
-from evenhand.audits.projection_boundary import Distances
-from evenhand.audits.projection_criteria import Criterion
-from evenhand.audits.proxy import audit_proxy
-from evenhand.audits.tail import audit_tail
 from evenhand.errors import (
     DataError,
     EvenhandError,
@@ -23,7 +19,35 @@ from evenhand.plan import Plan
 from evenhand.results import AuditResult, AuditRun, Finding, Interval, Verdict
 from evenhand.run import audit
 
+if _typing.TYPE_CHECKING:
+    from evenhand import similarity
+    from evenhand.audits.individual import audit_individual
+    from evenhand.audits.projection import audit_projection
+    from evenhand.audits.projection_boundary import Distances
+    from evenhand.audits.projection_criteria import Criterion
+    from evenhand.audits.proxy import audit_proxy
+    from evenhand.audits.tail import audit_tail
+
 __version__ = _version("evenhand")
+
+# Loaded when first used: half of the package, which most programs that import it never need.
+_LATER = {
+    "audit_individual": "evenhand.audits.individual",
+    "audit_projection": "evenhand.audits.projection",
+    "Distances": "evenhand.audits.projection_boundary",
+    "Criterion": "evenhand.audits.projection_criteria",
+    "audit_proxy": "evenhand.audits.proxy",
+    "audit_tail": "evenhand.audits.tail",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name == "similarity":
+        return _import_module("evenhand.similarity")
+    if name in _LATER:
+        return getattr(_import_module(_LATER[name]), name)
+    raise AttributeError(f"module 'evenhand' has no attribute {name!r}")
+
 
 __all__ = [
     "METRICS",

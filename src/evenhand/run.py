@@ -5,15 +5,11 @@ from __future__ import annotations
 import inspect
 import platform
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from evenhand.audits.group import audit_group
-from evenhand.audits.individual import audit_individual
-from evenhand.audits.projection import audit_projection
-from evenhand.audits.proxy import audit_proxy
-from evenhand.audits.tail import audit_tail
 from evenhand.audits.verdict import settle
 from evenhand.errors import UsageError, near_matches
 from evenhand.intake import AuditData
@@ -24,13 +20,6 @@ from evenhand.summaries import group_sizes
 
 Progress = Callable[[str], None]
 
-_RUNNERS: dict[str, Callable[..., AuditResult]] = {
-    "group": audit_group,
-    "projection": audit_projection,
-    "individual": audit_individual,
-    "proxy": audit_proxy,
-    "tail": audit_tail,
-}
 _NEED_MODEL = ("individual", "tail")
 
 
@@ -84,11 +73,12 @@ def audit(
             "workers": workers,
             "progress": progress,
         }
-        known = inspect.signature(_RUNNERS[name]).parameters
+        run_audit = _runner(name)
+        known = inspect.signature(run_audit).parameters
         _check_options(name, options, [p for p in known if p not in ("data", *shared)], shared)
         if name in _NEED_MODEL and model is None:
             raise UsageError(f"The audit `{name}` needs a model and none was given. Pass `model=`, or leave it out.")
-        results.append(_RUNNERS[name](data, **options, **{k: v for k, v in shared.items() if k in known}))
+        results.append(run_audit(data, **options, **{k: v for k, v in shared.items() if k in known}))
     return AuditRun(
         results=settle(results, alpha=plan.alpha, correction=plan.correction),
         plan=plan.to_dict(),
@@ -101,6 +91,12 @@ def audit(
             "python": platform.python_version(),
         },
     )
+
+
+def _runner(name: str) -> Callable[..., AuditResult]:
+    """Return an audit's function; its module is loaded only when the plan names it."""
+    function: Callable[..., AuditResult] = getattr(import_module(f"evenhand.audits.{name}"), f"audit_{name}")
+    return function
 
 
 def _check_options(name: str, options: Mapping[str, Any], known: Sequence[str], shared: Mapping[str, Any]) -> None:
