@@ -20,7 +20,7 @@ def nowhere(tmp_path, monkeypatch):
     """A machine without any data folder."""
     monkeypatch.setenv("EVENHAND_DATA", "")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    here = tmp_path / "deep" / "work"
+    here = tmp_path / "deep" / "down"
     here.mkdir(parents=True)
     monkeypatch.chdir(here)
     return tmp_path
@@ -63,7 +63,7 @@ def test_known_says_what_is_on_board_and_what_is_not_found(nowhere):
     [
         "given/folder/small.csv.gz",
         "given/small.csv",
-        "deep/work/shared/data/small.csv.gz",
+        "deep/down/shared/data/small.csv.gz",
         "deep/shared/data/folder/small.csv",
         "home/.evenhand/data/small.csv.gz",
     ],

@@ -177,3 +177,46 @@ def test_alpha_reaches_the_test():
 def test_nan_is_refused_not_called_fair():
     with pytest.raises(eh.DataError, match="score"):
         eh.AuditData.from_arrays(outcome=[0, 1], score=[0.5, np.nan], groups={"g": ["a", "b"]})
+
+
+def selection(counts: dict[str, tuple[int, int]]) -> eh.AuditData:
+    """Make decisions with so many ones among so many rows per group."""
+    decision = np.concatenate([np.r_[np.ones(x), np.zeros(n - x)] for x, n in counts.values()])
+    group = np.repeat(list(counts), [n for _, n in counts.values()])
+    return eh.AuditData.from_arrays(decision=decision, groups={"g": group})
+
+
+def test_counts_are_left_as_they_are_in_small_tables():
+    # Adding 1 to every cell estimates something else: here 3/5 - 2/6 in place of 2/3 - 1/4.
+    (finding,) = eh.audit_group(selection({"a": (2, 3), "b": (1, 4)}), reference="b", rng=0)
+    assert finding.estimate == pytest.approx(2 / 3 - 1 / 4)
+    assert finding.counts["g=a"]["numerator"] == 2
+
+
+def test_significance_depends_on_the_sample_size():
+    # An effect size called a z score, or a t statistic without n, is the same for 40 rows and for 4,000.
+    small, large = (eh.audit_group(selection({"a": (6 * k, 20 * k), "b": (9 * k, 20 * k)}), rng=0)[0] for k in (1, 100))
+    assert small.estimate == pytest.approx(large.estimate)
+    assert small.pvalue > 0.3
+    assert large.pvalue < 1e-10
+
+
+def test_intervals_do_not_depend_on_a_seed():
+    # Twenty or fifty bootstraps give an interval that is mostly noise.
+    data = selection({"a": (30, 100), "b": (45, 100)})
+    one, two = (eh.audit_group(data, rng=seed)[0].interval for seed in (0, 1))
+    assert one == two
+
+
+def test_each_group_keeps_its_size():
+    # Resampling both groups to the smaller size ignores the rows of the larger one.
+    equal = eh.audit_group(selection({"a": (15, 50), "b": (20, 50)}), rng=0)[0].interval
+    unequal = eh.audit_group(selection({"a": (15, 50), "b": (2000, 5000)}), reference="b", rng=0)[0].interval
+    assert unequal.high - unequal.low < 0.8 * (equal.high - equal.low)
+
+
+def test_impact_ratio_of_ten_thousand_rows():
+    # A bootstrap of this ratio elsewhere ends the process.
+    (finding,) = eh.audit_group(selection({"a": (1500, 5000), "b": (2000, 5000)}), reference="b", ratio=True, rng=0)
+    assert finding.estimate == pytest.approx(0.75)
+    assert 0.70 < finding.interval.low < 0.75 < finding.interval.high < 0.80
