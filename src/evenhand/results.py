@@ -365,7 +365,7 @@ def table_rows(findings: Sequence[Finding]) -> list[tuple[str, ...]]:
     """
     rows = [_COLUMNS, *(_cells(f) for f in findings)]
     first = 0 if len({f.audit for f in findings}) > 1 else 1
-    return [tuple(_printable(cell) for cell in row[first:]) for row in rows]
+    return [tuple(printable(cell) for cell in row[first:]) for row in rows]
 
 
 def _cells(finding: Finding) -> tuple[str, ...]:
@@ -402,8 +402,23 @@ def html_table(findings: Sequence[Finding]) -> str:
     return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _printable(text: str) -> str:
-    # Names come from strangers: control characters could move the cursor or recolour a terminal.
+def printable(text: str) -> str:
+    """Replace control characters: names come from strangers and could move the cursor or recolour a terminal.
+
+    Parameters
+    ----------
+    text : str
+        What is to be shown.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> printable("a" + chr(27) + "[31mb")
+    'a�[31mb'
+    """
     return "".join(c if c.isprintable() else "�" for c in text)
 
 

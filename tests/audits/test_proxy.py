@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 
@@ -156,8 +157,8 @@ def test_surrogate_of_a_logistic_score_is_the_model():
 
 
 def test_sklearn_models_are_asked_by_column_name(big):
-    linear = pytest.importorskip("sklearn.linear_model")
-    pd = pytest.importorskip("pandas")
+    linear = importlib.import_module("sklearn.linear_model")
+    pd = importlib.import_module("pandas")
     big = take(big, np.flatnonzero(big["groups"]["g"] != "c")[:1500])
     frame = pd.DataFrame({k: big["features"][k] for k in ("used", "carrier")})  # another order, fewer columns
     labels = np.where(big["outcome"] == 1, "yes", "no")
@@ -174,7 +175,7 @@ def test_sklearn_models_are_asked_by_column_name(big):
 
 
 def test_a_learner_without_coefficients_names_the_carrier_too(big):
-    tree = pytest.importorskip("sklearn.tree")
+    tree = importlib.import_module("sklearn.tree")
     small = take(big, np.flatnonzero(big["groups"]["g"] != "c")[:3000])
     learner = tree.DecisionTreeClassifier(max_depth=4, min_samples_leaf=20, random_state=0)
     model = lambda X: expit(-1 + 1.3 * X[:, 0].astype(float))  # noqa: E731

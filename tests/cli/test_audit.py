@@ -306,3 +306,11 @@ def test_audits_that_lack_something_say_so(tmp_path, capsys, words, says):
     assert audit(csv(tmp_path / "a.csv"), tmp_path / "out", *BASIC, *words) == 2
     assert says in one_sentence(capsys.readouterr().err)
     assert not (tmp_path / "out").exists()
+
+
+def test_hostile_names_are_inert_in_errors_too(tmp_path, capsys):
+    file = csv(tmp_path / "a.csv", **{"sexe\x1b[31m": np.full(600, "x")})
+    assert audit(file, tmp_path / "out", *BASIC[:4], "--group", "sexee") == 2
+    shown = capsys.readouterr().err
+    assert "sexe" in shown
+    assert "\x1b" not in shown

@@ -2,17 +2,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from evenhand.errors import DataError
-
-pytest.importorskip("sklearn")
-
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import evenhand as eh
 from evenhand.audits.individual import audit_individual
+from evenhand.errors import DataError
 from evenhand.mitigation.project import ProjectSensitive, sensitive_directions
 from evenhand.mitigation.sensr import SenSRClassifier
 

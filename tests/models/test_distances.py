@@ -40,7 +40,6 @@ def test_linear_distance_against_random_moves(norm):
 
 
 def test_logistic_probability_and_pipeline_are_seen_to_be_linear():
-    pytest.importorskip("sklearn")
     from sklearn.decomposition import PCA
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
@@ -83,7 +82,6 @@ def test_only_categorical_features_can_be_out_of_reach():
 
 @pytest.mark.parametrize("norm", ["l2", "l1", "linf"])
 def test_tree_distance_is_exact(norm):
-    pytest.importorskip("sklearn")
     from sklearn.tree import DecisionTreeClassifier
 
     labels = ((X[:, 0] * X[:, 1] > 0) ^ (X[:, 2] > 1)).astype(int)
@@ -104,7 +102,6 @@ def test_tree_distance_is_exact(norm):
 
 
 def test_tree_without_a_second_decision_is_infinitely_far():
-    pytest.importorskip("sklearn")
     from sklearn.tree import DecisionTreeClassifier
 
     labels = (np.arange(150) % 10 == 0).astype(int)
@@ -114,7 +111,6 @@ def test_tree_without_a_second_decision_is_infinitely_far():
 
 
 def test_kernel_distance_is_a_distance_not_its_square():
-    pytest.importorskip("sklearn")
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
     from sklearn.svm import SVC
@@ -153,7 +149,6 @@ def test_search_finds_a_known_curved_boundary(norm):
 
 
 def test_search_states_its_accuracy_and_is_repeatable():
-    pytest.importorskip("sklearn")
     from sklearn.ensemble import RandomForestClassifier
 
     forest = as_model(RandomForestClassifier(5, min_samples_leaf=10, random_state=0).fit(X, Y))

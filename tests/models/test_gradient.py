@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
 import pytest
 
@@ -8,8 +10,7 @@ from evenhand.models.gradient import CallableGradient, Rescaled
 from evenhand.models.gradient_view import view_model
 from evenhand.models.input_space import Input, InputSpace, numeric_space
 
-pd = pytest.importorskip("pandas")
-pytest.importorskip("sklearn")
+pd = importlib.import_module("pandas")
 
 from sklearn.compose import ColumnTransformer  # noqa: E402
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier  # noqa: E402

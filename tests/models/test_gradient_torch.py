@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from evenhand.errors import UsageError
 from evenhand.models.gradient_torch import TorchGradient, layers_as_matrices, torch_model
 from evenhand.models.gradient_view import view_model
 
-torch = pytest.importorskip("torch")
+torch = importlib.import_module("torch")
 nn = torch.nn
 
 RNG = np.random.default_rng(0)

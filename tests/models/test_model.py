@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
 import pytest
 
@@ -55,7 +57,6 @@ def test_onnx_session_by_its_face():
 
 @pytest.mark.parametrize("name", ["logistic", "svc", "tree", "forest"])
 def test_estimators_decide_as_they_predict(name):
-    pytest.importorskip("sklearn")
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.svm import SVC
@@ -72,7 +73,6 @@ def test_estimators_decide_as_they_predict(name):
 
 
 def test_threshold_and_positive_class():
-    pytest.importorskip("sklearn")
     from sklearn.linear_model import LogisticRegression
 
     fitted = LogisticRegression().fit(X, np.where(Y == 1, "yes", "no"))
@@ -85,7 +85,6 @@ def test_threshold_and_positive_class():
 
 
 def test_three_classes_are_refused():
-    pytest.importorskip("sklearn")
     from sklearn.linear_model import LogisticRegression
 
     with pytest.raises(UsageError, match="3 classes"):
@@ -93,8 +92,7 @@ def test_three_classes_are_refused():
 
 
 def test_estimator_fitted_on_a_frame_gets_its_columns_by_name():
-    pytest.importorskip("sklearn")
-    pandas = pytest.importorskip("pandas")
+    pandas = importlib.import_module("pandas")
     from sklearn.linear_model import LogisticRegression
 
     fitted = LogisticRegression().fit(pandas.DataFrame(X, columns=["a", "b", "c"]), Y)

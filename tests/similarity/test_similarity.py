@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
 import pytest
 
@@ -43,7 +45,7 @@ def test_recipes_share_one_face():
 
 
 def test_subspace_is_scikit_learns_converged_direction():
-    linear_model = pytest.importorskip("sklearn.linear_model")
+    linear_model = importlib.import_module("sklearn.linear_model")
     peer = linear_model.LogisticRegression(C=1.0, tol=1e-10, max_iter=10_000).fit(X, SEX).coef_[0]
     metric = SensitiveSubspace().fit(rows([table("sex", SEX, ("f", "m"))]))
     assert metric.form.basis.shape == (4, 1)

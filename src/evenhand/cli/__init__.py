@@ -14,6 +14,7 @@ from evenhand.cli.audit import audit_command
 from evenhand.cli.datasets import datasets_command
 from evenhand.cli.demo import demo_command
 from evenhand.errors import EvenhandError
+from evenhand.results import printable
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -60,7 +61,7 @@ def run(arguments: list[str] | None = None) -> int:
         error.show()
         return 2
     except EvenhandError as error:
-        click.echo(f"evenhand: {error}", err=True)
+        click.echo(f"evenhand: {printable(str(error))}", err=True)
         return 2
     except OSError as error:
         click.echo(f"evenhand: {error.strerror or error} ({error.filename}).", err=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from evenhand.results import AuditRun, Verdict
+from evenhand.results import AuditRun, Verdict, printable
 
 _STYLES: dict[str, dict[str, Any]] = {
     Verdict.DISPARITY: {"fg": "red", "bold": True},
@@ -26,9 +26,9 @@ def show(run: AuditRun) -> None:
     data = run.data
     click.echo(f"Rows: {data['rows_in']:,} in, {data['rows_used']:,} used.")
     for reason, number in data["rows_dropped"].items():
-        click.echo(f"  {number:,} dropped: {_clean(reason)}.")
+        click.echo(f"  {number:,} dropped: {printable(reason)}.")
     for note in data["notes"]:
-        click.echo(f"  {_clean(note)}")
+        click.echo(f"  {printable(note)}")
     click.echo()
     for line in str(run).splitlines():
         verdict = line.rsplit(" ", 1)[-1]
@@ -36,7 +36,7 @@ def show(run: AuditRun) -> None:
     click.echo()
     told = [f for f in run.findings if f.verdict is not Verdict.INCONCLUSIVE]
     for finding in told:
-        click.echo(f"{finding.verdict}: {_clean(finding.reason)}")
+        click.echo(f"{finding.verdict}: {printable(finding.reason)}")
     tally = Counter(f.verdict for f in run.findings)
     if tally[Verdict.INCONCLUSIVE]:
         click.echo("inconclusive: see `reason` in findings.json for what could have been detected.")
@@ -78,13 +78,9 @@ def progress(quiet: bool) -> Iterator[Callable[[str], None] | None]:
     width = shutil.get_terminal_size().columns - 1
 
     def tell(text: str) -> None:
-        click.echo("\r" + _clean(text)[:width].ljust(width), nl=False, err=True)
+        click.echo("\r" + printable(text)[:width].ljust(width), nl=False, err=True)
 
     try:
         yield tell
     finally:
         click.echo("\r" + " " * width + "\r", nl=False, err=True)
-
-
-def _clean(text: str) -> str:
-    return "".join(c if c.isprintable() else "�" for c in text)
