@@ -335,6 +335,78 @@ def test_model_gives_distances_and_decisions():
     assert "standard deviations" in found.notes[-1]
 
 
+def hiring(n=600, seed=0):
+    """A pipeline on numbers and text, and people it has not seen."""
+    import pandas as pd
+    from sklearn.compose import ColumnTransformer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "age": rng.integers(20, 65, n),
+            "job": rng.choice(["craft", "farm", "sales"], n),
+            "skill": rng.normal(size=n),
+        }
+    )
+    sex = rng.choice(["F", "M"], n)
+    y = (frame.skill + 0.02 * frame.age - (frame.job == "farm") + rng.normal(size=n) > 0.7).astype(int).to_numpy()
+    encode = ColumnTransformer([("n", StandardScaler(), ["age", "skill"]), ("c", OneHotEncoder(), ["job"])])
+    model = make_pipeline(encode, LogisticRegression()).fit(frame, y)
+    features = {name: frame[name].to_numpy() for name in frame} | {"note": np.full(n, "not an input")}
+    return model, AuditData.from_arrays(outcome=y, groups={"sex": sex}, features=features), frame, y, sex
+
+
+def test_pipeline_with_text_columns_freezes_them():
+    model, data, frame, y, sex = hiring()
+    found = audit_projection(data, model=model, beside=False)
+    numbers = frame[["age", "skill"]].to_numpy(dtype=float)
+    slope = model[-1].coef_[0][:2] / model[0].named_transformers_["n"].scale_ * numbers.std(axis=0)
+    distance = np.abs(model.decision_function(frame)) / np.linalg.norm(slope)
+    by_hand = AuditData.from_arrays(outcome=y, decision=model.predict(frame), groups={"sex": sex})
+    other = audit_projection(by_hand, distance=distance, beside=False)
+    assert found[0].estimate == pytest.approx(other[0].estimate, rel=1e-6)
+    assert found[0].pvalue == pytest.approx(other[0].pvalue, rel=1e-6)
+    said = found.evidence[0]["distance"]
+    assert (said["moving_columns"], said["frozen_columns"], said["unreachable"]) == (["age", "skill"], ["job"], 0)
+    assert "Frozen columns: job." in found.notes[-1]
+    # A jump can only shorten the way.
+    jump = audit_projection(data, model=model, distances={"categorical": ["job"], "delta": 0.1}, beside=False)
+    assert jump[0].estimate < found[0].estimate
+    assert jump.evidence[0]["distance"]["jumping_columns"] == ["job"]
+    assert "who are all at the distance 0.1" in jump.evidence[0]["warnings"][0]
+
+
+def test_people_who_cannot_reach_the_other_decision_stay_in_the_rates():
+    model, data, frame, *_ = hiring()
+    whole = audit_projection(data, model=model, criterion="statistical_parity", beside=False)
+
+    def strict(rows):  # nobody in farming is ever taken
+        return np.where(rows["job"] == "farm", -9.0, model.decision_function(rows))
+
+    farm = int((frame.job == "farm").sum())
+    options = Distances(threshold=0.0, features=list(frame), rounds=1)
+    found = audit_projection(data, model=strict, criterion="statistical_parity", distances=options, beside=False)
+    assert found.evidence[0]["distance"]["unreachable"] == farm
+    assert f"{farm} of 600 people cannot reach the other decision" in found.evidence[0]["warnings"][0]
+    assert sum(c["rows"] for c in found[0].counts.values()) == sum(c["rows"] for c in whole[0].counts.values()) == 600
+    model[-1].coef_[0, :2] = 0.0
+    stuck = audit_projection(data, model=model, beside=False)[0]
+    assert stuck.verdict == "not_computable"
+    assert "infinite distance" in stuck.reason
+
+
+def test_text_that_the_model_does_not_take_is_refused():
+    from sklearn.linear_model import LogisticRegression
+
+    _, data, frame, y, _ = hiring()
+    plain = LogisticRegression().fit(frame.assign(job=1.0), y)
+    with pytest.raises(DataError, match="Feature `job` holds text and LogisticRegression does not take it"):
+        audit_projection(data, model=plain)
+
+
 def test_progress_is_told_and_workers_change_nothing():
     told = []
     first = audit(columns(), beside=False, progress=told.append, workers=3)

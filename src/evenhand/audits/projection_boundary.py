@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand.errors import DataError, UsageError, near_matches
 from evenhand.intake.data import AuditData
 from evenhand.models import as_model, boundary_distance
+from evenhand.models.mixed import category_columns, mixed_distance
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -26,13 +27,16 @@ class Distances:
     norm : {"l2", "l1", "linf"}
         Length of a move.
     scale : {"std", "range", "none"} or sequence of float
-        The unit of each feature.
+        The unit of each feature that moves.
     method : {"auto", "linear", "kernel", "tree", "search"}
         Formula or search; see `evenhand.models.boundary_distance`.
     categorical : sequence of str
-        Feature columns that jump at the price `delta` instead of moving.
+        Feature columns that jump at the price `delta` instead of moving. Text columns not named here are frozen: the
+        distance is to the nearest boundary point with the same categories.
     delta : float
         That price.
+    jumps : {"together", "each"}
+        One price for all columns together, to a combination seen in the data; or one for each column that changes.
     threshold : float, optional
         Decision 1 from this score on, where the model's own decision is not meant.
     features : sequence of str, optional
@@ -53,6 +57,7 @@ class Distances:
     method: str = "auto"
     categorical: Sequence[str] = ()
     delta: float = 1.0
+    jumps: str = "together"
     threshold: float | None = None
     features: Sequence[str] | None = None
     starts: int = 3
@@ -178,35 +183,31 @@ def _from_column(data: AuditData, distance: ArrayLike | str | None) -> Boundary:
 
 
 def _from_model(data: AuditData, model: Any, how: Distances, seed: int) -> Boundary:
-    names = list(how.features) if how.features is not None else list(data.features)
+    wanted = [str(n) for n in getattr(model, "feature_names_in_", data.features)]
+    names = list(how.features) if how.features is not None else [n for n in data.features if n in wanted]
     if not names:
         raise DataError("The model's inputs are missing: name the columns in `features`.")
-    for name in [*names, *how.categorical]:
+    for name in [*names, *wanted, *how.categorical]:
         if name not in data.features:
             raise DataError(f"There is no feature column `{name}`.{near_matches(name, data.features)}")
-    try:
-        X = np.column_stack([np.asarray(data.features[n], dtype=float) for n in names])
-    except (TypeError, ValueError) as error:
-        wrong = next(n for n in names if np.asarray(data.features[n]).dtype.kind not in "biuf")
-        raise DataError(
-            f"Feature `{wrong}` is not numeric, so there is no distance along it. Encode it, or give `distance`."
-        ) from error
-    if not np.isfinite(X).all():
-        wrong = names[int(np.flatnonzero(~np.isfinite(X).all(axis=0))[0])]
-        raise DataError(f"Feature `{wrong}` has missing or infinite values; fill or drop them first.")
-    wrapped = as_model(model, threshold=how.threshold, features=names)
-    found = boundary_distance(
-        wrapped,
-        X,
-        norm=how.norm,
-        scale=how.scale,
-        method=how.method,
-        categorical=[names.index(c) for c in how.categorical],
-        delta=how.delta,
-        starts=how.starts,
-        rounds=how.rounds,
-        seed=seed,
-    )
+    columns = {n: np.asarray(data.features[n]) for n in names}
+    frozen = category_columns(model, columns)
+    search = {"starts": how.starts, "rounds": how.rounds, "seed": seed}
+    if frozen:
+        found = mixed_distance(
+            model, columns, threshold=how.threshold, norm=how.norm, scale=how.scale, method=how.method,
+            categorical=how.categorical, delta=how.delta, jumps=how.jumps, **search,
+        )  # fmt: skip
+    else:
+        X = np.column_stack([c.astype(float) for c in columns.values()])
+        if not np.isfinite(X).all():
+            wrong = names[int(np.flatnonzero(~np.isfinite(X).all(axis=0))[0])]
+            raise DataError(f"Feature `{wrong}` has missing or infinite values; fill or drop them first.")
+        found = boundary_distance(
+            as_model(model, threshold=how.threshold, features=names), X, norm=how.norm, scale=how.scale,
+            method=how.method, categorical=[names.index(c) for c in how.categorical], delta=how.delta,
+            jumps=how.jumps, **search,
+        )  # fmt: skip
     decision = found.decision.astype(np.int64)
     if data.decision is not None:
         differ = int(data.count[decision != data.decision].sum())
@@ -215,15 +216,40 @@ def _from_model(data: AuditData, model: Any, how: Distances, seed: int) -> Bound
                 f"The model and the column of decisions disagree on {differ} of {data.rows.rows_used} rows. Check the "
                 "order of `features` and the `threshold`, or leave the decisions out."
             )
-    notes = (f"Distances: {found.described['method']}, norm {found.described['norm']}, in {found.described['scale']}.",)
-    warnings: tuple[str, ...] = ()
+    stuck = int(data.count[np.isinf(found.distance)].sum())
+    described = {**found.described, "unreachable": stuck}
+    stay = found.described.get("frozen_columns", [])
+    notes = [f"Distances: {found.described['method']}, norm {found.described['norm']}, in {found.described['scale']}."]
+    if stay:
+        notes.append(
+            f"Frozen columns: {', '.join(stay)}. The distance is to the nearest boundary point with the same "
+            "categories; name columns in `categorical` of `distances` to let them jump."
+        )
+    warnings = []
+    if stuck:
+        warnings.append(
+            f"{stuck} of {data.rows.rows_used} people cannot reach the other decision"
+            + (" with their categories as they are" if stay else "")
+            + ": their distance is infinite. They count in every rate and never change."
+        )
+    atom = int(data.count[np.isclose(found.distance, how.delta, rtol=1e-9)].sum()) if how.categorical else 0
+    if atom > 1:
+        warnings.append(
+            f"A jump alone changes the decision of {atom} people, who are all at the distance {how.delta:g}; the limit "
+            "law assumes a continuous distance. A fair design of 500 rows with such a price, 0.5, was rejected in .080 "
+            "of samples at a nominal .05."
+        )
     if found.method == "search" and found.described["excess_high"] > 0.1:
-        warnings = (
+        warnings.append(
             "The search for the boundary is not accurate: with four times the effort the distance of some people was "
-            f"{found.described['excess_high']:.0%} shorter. How far people must move is overstated.",
+            f"{found.described['excess_high']:.0%} shorter. How far people must move is overstated."
         )
     return Boundary(
-        decision=decision, distance=found.distance, described=found.described, notes=notes, warnings=warnings
+        decision=decision,
+        distance=found.distance,
+        described=described,
+        notes=tuple(notes),
+        warnings=tuple(warnings),
     )
 
 

@@ -13,7 +13,7 @@ from evenhand.errors import DataError, UsageError
 from evenhand.models.kernel import is_kernel_machine, kernel_distance
 from evenhand.models.linear import NORMS, linear_distance, linear_form
 from evenhand.models.model import Model
-from evenhand.models.search import search_distance
+from evenhand.models.search import Searched, search_distance
 from evenhand.models.tree import is_tree, leaf_boxes, tree_distance
 
 FloatArray = NDArray[np.float64]
@@ -53,6 +53,7 @@ def boundary_distance(
     method: str = "auto",
     categorical: Sequence[int] = (),
     delta: float = 1.0,
+    jumps: str = "together",
     starts: int = 3,
     rounds: int = 2,
     seed: int = 0,
@@ -75,6 +76,8 @@ def boundary_distance(
         Columns that jump at the price `delta` instead of moving; linear classifiers only.
     delta : float
         That price, in the units of the other features.
+    jumps : {"together", "each"}
+        One price for all columns together, or one for each that changes; see `evenhand.models.linear.plane_distance`.
     starts, rounds, seed
         See `evenhand.models.search.search_distance`.
 
@@ -90,20 +93,17 @@ def boundary_distance(
     >>> found.method, bool(np.allclose(found.distance, np.abs(X @ [0.6, 0.8])))
     ('linear', True)
     """
-    if norm not in NORMS:
-        raise UsageError(f"`norm` is `{norm}`; allowed: {', '.join(f'`{n}`' for n in NORMS)}.")
-    if method not in METHODS:
-        raise UsageError(f"`method` is `{method}`; allowed: {', '.join(f'`{n}`' for n in METHODS)}.")
-    unit, words = _units(X, scale)
+    check_request(norm, method)
+    unit, words = units_of(X, scale)
     decision = model.decide(X)
     told: dict[str, Any] = {"norm": norm, "scale": words, "model": model.name}
     form = linear_form(model, X) if method in ("auto", "linear") else None
     if form is not None:
         coefficients, intercept = form
-        far = linear_distance(X @ coefficients + intercept, coefficients, X, unit, norm, categorical, delta)
+        far = linear_distance(X @ coefficients + intercept, coefficients, X, unit, norm, categorical, delta, jumps)
         told |= {"method": "linear", "accuracy": "exact"}
         if len(categorical):
-            told |= {"categorical_columns": len(categorical), "delta": delta}
+            told |= {"categorical_columns": len(categorical), "delta": delta, "jumps": jumps}
         return BoundaryDistance(distance=far, decision=decision, method="linear", described=told)
     if len(categorical):
         raise UsageError("`categorical` features need a linear classifier; for this model give the distances yourself.")
@@ -137,17 +137,48 @@ def boundary_distance(
         rounds=rounds,
         seed=seed,
     )
-    told |= {
+    told |= searched_words(searched)
+    return BoundaryDistance(distance=searched.distance, decision=decision, method="search", described=told)
+
+
+def check_request(norm: str, method: str) -> None:
+    """Refuse a norm or a method that does not exist."""
+    if norm not in NORMS:
+        raise UsageError(f"`norm` is `{norm}`; allowed: {', '.join(f'`{n}`' for n in NORMS)}.")
+    if method not in METHODS:
+        raise UsageError(f"`method` is `{method}`; allowed: {', '.join(f'`{n}`' for n in METHODS)}.")
+
+
+def searched_words(searched: Searched) -> dict[str, Any]:
+    """Describe how accurate a search was."""
+    return {
         "method": "search",
         "accuracy": f"upper bound; four times the effort was {searched.excess_median:.1%} shorter on the middle row, "
         f"{searched.excess_high:.1%} at the 95 % point",
         "excess_median": searched.excess_median,
         "excess_high": searched.excess_high,
     }
-    return BoundaryDistance(distance=searched.distance, decision=decision, method="search", described=told)
 
 
-def _units(X: FloatArray, scale: str | Sequence[float]) -> tuple[FloatArray, str]:
+def units_of(X: FloatArray, scale: str | Sequence[float]) -> tuple[FloatArray, str]:
+    """Return the unit of each column, and its name for reports.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, d)
+        The columns that move.
+    scale : {"std", "range", "none"} or sequence of float
+        See `boundary_distance`.
+
+    Returns
+    -------
+    (ndarray of shape (d,), str)
+
+    Examples
+    --------
+    >>> units_of(np.array([[0.0], [4.0]]), "range")
+    (array([4.]), 'ranges of the audited data')
+    """
     if isinstance(scale, str):
         if scale not in SCALES:
             raise UsageError(

@@ -14,7 +14,10 @@ from evenhand.models.model import Model
 FloatArray = NDArray[np.float64]
 
 NORMS = {"l2": 2.0, "l1": 1.0, "linf": math.inf}
+JUMPS = ("together", "each")
 _PROBES = 2000  # rows on which linearity is checked
+_SATURATED = 15.0
+_FLAT = 1e-10  # a slope this small against the margins is rounding
 
 
 def length(delta: FloatArray, norm: str) -> FloatArray:
@@ -80,7 +83,8 @@ def linear_form(model: Model, X: FloatArray) -> tuple[FloatArray, float] | None:
             continue
         coefficients = (at_probes[1:] - at_probes[0]) / step
         intercept = float(at_probes[0] - coefficients @ centre)
-        finite = np.isfinite(at_sample)
+        # Beyond this a probability is so close to 0 or 1 that rounding spoils its logit.
+        finite = np.isfinite(at_sample) if at_sample is attempts[0][1] else np.abs(at_sample) < _SATURATED
         fitted = sample[finite] @ coefficients + intercept
         size = float(np.abs(at_sample[finite]).max(initial=0.0))
         if size > 0 and np.any(coefficients) and np.abs(fitted - at_sample[finite]).max() <= 1e-6 * size:
@@ -96,11 +100,9 @@ def linear_distance(
     norm: str,
     categorical: Sequence[int] = (),
     delta: float = 1.0,
+    jumps: str = "together",
 ) -> FloatArray:
     """Return the distance to a hyperplane when features are measured in units of `scale`.
-
-    With categorical features, they change together, at the price delta, to any combination seen in the data, and
-    the continuous ones move as far as is still needed. [si2021] eq. (4)
 
     Parameters
     ----------
@@ -116,8 +118,8 @@ def linear_distance(
         Length of a move of the continuous features.
     categorical : sequence of int
         Columns that can only jump.
-    delta : float
-        Price of a jump.
+    delta, jumps
+        See `plane_distance`.
 
     Returns
     -------
@@ -131,21 +133,67 @@ def linear_distance(
     """
     jumping = np.zeros(coefficients.size, dtype=bool)
     jumping[list(categorical)] = True
-    if jumping.any() and not delta > 0:
+    parts = X[:, jumping] * coefficients[jumping]
+    return plane_distance(margin, (coefficients * scale)[~jumping], norm, parts, delta, jumps)
+
+
+def plane_distance(
+    margin: FloatArray,
+    slope: FloatArray,
+    norm: str,
+    parts: FloatArray,
+    delta: float = 1.0,
+    jumps: str = "together",
+) -> FloatArray:
+    """Return the distance to a hyperplane for rows that move along some inputs and jump along others.
+
+    Parameters
+    ----------
+    margin : ndarray, shape (n,)
+        Sum of all parts; its sign is the decision.
+    slope : ndarray, shape (p,)
+        Change of the margin for a move of length one along each input that moves.
+    norm : {"l2", "l1", "linf"}
+        Length of a move.
+    parts : ndarray, shape (n, k)
+        What each jumping column adds to the margin.
+    delta : float
+        Price of a jump.
+    jumps : {"together", "each"}
+        Together: all columns change for one price to a combination seen in the data, [si2021] eq. (4). Each: every
+        column that changes costs `delta` and takes any of its values in the data.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        Infinite where no move changes the decision.
+
+    Examples
+    --------
+    >>> margin, parts = np.array([5.0, -1.0]), np.array([[4.0], [-2.0]])
+    >>> plane_distance(margin, np.array([1.0]), "l2", parts, delta=0.5).tolist()
+    [0.5, 0.5]
+    """
+    if jumps not in JUMPS:
+        raise UsageError(f"`jumps` is `{jumps}`; allowed: {', '.join(f'`{j}`' for j in JUMPS)}.")
+    if parts.shape[1] and not delta > 0:
         raise UsageError(f"`delta`, the price of changing categorical features, must be above 0; got {delta}.")
     dual = {"l2": 2.0, "l1": math.inf, "linf": 1.0}[norm]
-    slope = coefficients[~jumping] * scale[~jumping]
     steep = float(np.linalg.norm(slope, ord=dual)) if slope.size else 0.0
+    if steep <= _FLAT * float(np.abs(margin).max(initial=0.0)):
+        steep = 0.0
 
     def glide(left: FloatArray) -> FloatArray:
         if steep > 0:
-            return left / steep
+            return np.maximum(left, 0.0) / steep
         return np.where(left > 0, np.inf, 0.0)
 
-    found = glide(np.abs(margin))
-    if jumping.any():
-        combinations = np.unique(X[:, jumping], axis=0) @ coefficients[jumping]
-        own = X[:, jumping] @ coefficients[jumping]
-        best = np.where(margin >= 0, margin - own + combinations.min(), -(margin - own + combinations.max()))
-        found = np.minimum(found, delta + glide(np.maximum(best, 0.0)))
+    left = np.abs(margin)
+    found = glide(left)
+    if parts.shape[1]:
+        if jumps == "together":
+            parts = parts.sum(axis=1, keepdims=True)
+        gains = np.where(margin[:, None] >= 0, parts - parts.min(axis=0), parts.max(axis=0) - parts)  # (n, k)
+        for count, gain in enumerate(np.sort(gains, axis=1)[:, ::-1].cumsum(axis=1).T, start=1):
+            found = np.minimum(found, count * delta + glide(left - gain))
     return found

@@ -92,14 +92,14 @@ def tree_distance(
     X : ndarray, shape (n, d)
         Features.
     scale : ndarray, shape (d,)
-        Unit of each feature.
+        Unit of each feature; 0 for one that cannot move.
     norm : {"l2", "l1", "linf"}
         Length of a move.
 
     Returns
     -------
     ndarray, shape (n,)
-        Infinite when no box has the other decision.
+        Infinite when no box within reach has the other decision.
 
     Examples
     --------
@@ -112,7 +112,8 @@ def tree_distance(
     for low, high, positive in zip(*boxes, leaf_decision, strict=True):
         rows = np.flatnonzero((decision == 1) != positive)
         part = X[rows]
-        with np.errstate(invalid="ignore"):
-            outside = np.maximum(np.maximum(low - part, part - high), 0.0) / scale
+        outside = np.maximum(np.maximum(low - part, part - high), 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            outside = np.where(outside > 0, outside / scale, 0.0)
         found[rows] = np.minimum(found[rows], length(outside, norm))
     return found
