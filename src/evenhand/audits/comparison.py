@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from scipy import special
 
 from evenhand.audits.margin import Margin
+from evenhand.audits.planning import plan_correlation, plan_pair
 from evenhand.audits.sampling import row_values
 from evenhand.inference.correlation import correlation_interval, correlation_test
 from evenhand.inference.pvalues import TestResult
@@ -18,8 +18,6 @@ from evenhand.inference.samples import Draws, Samples
 from evenhand.intake import Attribute, AuditData
 from evenhand.metrics import Metric
 from evenhand.results import Finding, Interval, Verdict
-
-_POWER = 0.8  # the chance of showing a difference that planning sentences speak of
 
 
 class Options(Protocol):
@@ -105,13 +103,15 @@ def compare_pair(
         return _not_computable(metric, measure, names, counts, why)
     low, high, kind = samples.interval(a, b, level=options.level, ratio=options.ratio, draws=draws)
     word = f"a ratio of {estimate:.3f}" if options.ratio else f"a difference of {estimate:+.3f}"
+    margin = options.margin
+    planned = plan_pair(samples, a, b, names, ratio=options.ratio, margin=margin, alpha=options.alpha)
     evidence: dict[str, Any] = {
         "fact": f"{metric.name} is {value_a:.3f} for {names[0]} and {value_b:.3f} for {names[1]}: {word}.",
         "values": {names[0]: value_a, names[1]: value_b},
-        "planning": _planning(samples, a, b, names, estimate, options),
+        "planning": planned.words,
+        "sample_size": planned.numbers,
         **_test_evidence(test),
     }
-    margin = options.margin
     if margin is not None:
         evidence["equivalence_pvalue"] = samples.equivalence(
             a, b, low=margin.low, high=margin.high, ratio=options.ratio, draws=draws
@@ -227,10 +227,11 @@ def correlate(metric: Metric, data: AuditData, name: str, options: Options, draw
         pvalue=test.pvalue,
         counts=counts,
     )
-    detectable = _reach(options.alpha) / math.sqrt(rows)
+    planned = plan_correlation(name, rows, estimate, test.statistic, options.alpha)
     evidence = {
         "fact": f"Per-row {metric.name} and {name} have correlation {estimate:+.3f}.",
-        "planning": f"With {rows} rows a correlation of about {detectable:.2g} would have been shown 4 times in 5.",
+        "planning": planned.words,
+        "sample_size": planned.numbers,
         **_test_evidence(test),
     }
     return Raw(finding=finding, evidence=evidence)
@@ -272,32 +273,8 @@ def _test_evidence(test: TestResult) -> dict[str, Any]:
     }
     finite = test.null[np.isfinite(test.null)]
     if finite.size:
-        counts, edges = np.histogram(finite, bins=40)
+        middle = float(np.median(finite))
+        alike = np.ptp(finite) <= 1e-9 * max(1.0, abs(middle))  # rounding apart, and no bin is that narrow
+        counts, edges = np.histogram(np.full(finite.size, middle) if alike else finite, bins=40)
         shown["null"] = {"counts": counts, "edges": np.round(edges, 6)}
     return shown
-
-
-def _reach(alpha: float) -> float:
-    """Return how many standard errors a difference must have to be shown with the planning power."""
-    return float(special.ndtri(1 - alpha / 2) + special.ndtri(_POWER))
-
-
-def _planning(samples: Samples, a: int, b: int, names: tuple[str, str], estimate: float, options: Options) -> str:
-    """Say what could have been detected and how many rows would decide."""
-    error = samples.standard_error(a, b)
-    if not (math.isfinite(error) and error > 0):
-        return ""
-    detectable = _reach(options.alpha) * error
-    said = f"A difference of {detectable:.2g} would have been shown 4 times in 5 (before correction for multiplicity)."
-    difference = abs(float(samples.estimate[a] - samples.estimate[b]))
-    target, purpose = difference, "To show a difference as large as the one seen"
-    if options.margin is not None and not options.margin.ratio:
-        room = options.margin.value - difference
-        target = room * _reach(options.alpha) / (special.ndtri(1 - options.alpha) + special.ndtri(_POWER))
-        purpose = "To show that a difference as small as the one seen lies inside the margin"
-    if target > 0 and detectable > target:
-        factor = (detectable / target) ** 2
-        rows = [math.ceil(samples.counts[k]["rows"] * factor) for k in (a, b)]
-        if max(rows) < 1e12:
-            said += f" {purpose}, about {rows[0]:,} rows of {names[0]} and {rows[1]:,} of {names[1]} are needed."
-    return said

@@ -25,6 +25,7 @@ from evenhand.inference.permutations import not_computable, permutation_test
 from evenhand.inference.pvalues import TestResult
 from evenhand.inference.samples import Draws
 from evenhand.inference.tables import TableSamples
+from evenhand.inference.unconditional import EXACT_TRIALS, exact_equivalence
 from evenhand.kernels.binomial import normal_quantile
 
 FloatArray = NDArray[np.float64]
@@ -155,6 +156,11 @@ class RateSamples:
             {"rows": int(r), "denominator": int(n), "numerator": int(x)}
             for r, n, x in zip(self.rows, self.trials, self.successes, strict=True)
         )
+
+    @property
+    def transformed(self) -> bool:
+        """Whether the value shown is F1 and not the rate itself."""
+        return self._f1
 
     def _by_tables(self, draws: Draws) -> bool:
         """Whether the request is for the permutations of the paper and not for the exact test."""
@@ -325,7 +331,8 @@ class RateSamples:
         Returns
         -------
         float
-            The larger of two one-sided score p-values.
+            The larger of two one-sided p-values: exact up to 500 trials in the smaller group, by the score test
+            (for F1 by the interval) beyond.
 
         Examples
         --------
@@ -335,6 +342,9 @@ class RateSamples:
         """
         if not (self.trials[a] and self.trials[b]):
             return math.nan
+        x, n = self.successes[[a, b]].tolist(), self.trials[[a, b]].tolist()
+        if min(n) <= EXACT_TRIALS:
+            return exact_equivalence((x[0], x[1]), (n[0], n[1]), low, high, ratio=ratio, f1=self._f1)
         if not self._f1:
             return self._form.equivalence(self._pair(a, b), low, high, ratio=ratio)
         limits = f1_limits(self.successes[[a, b]].astype(float), self.trials[[a, b]].astype(float))

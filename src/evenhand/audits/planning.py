@@ -1,0 +1,192 @@
+"""What an inconclusive comparison could have shown, and how many more rows of which group would decide."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from evenhand.audits.margin import Margin
+from evenhand.inference.power import detectable, rows_for
+from evenhand.inference.power_designs import Binomials, Correlation, Design, Pair
+from evenhand.inference.power_pilot import design_of
+from evenhand.inference.samples import Samples
+
+# Rows of one group alone are named unless they are this many times those of both groups together.
+_TOO_MANY = 3
+POWER = 0.8  # the chance of showing a difference that planning sentences speak of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """How many rows would show something.
+
+    Parameters
+    ----------
+    both : tuple of float
+        Rows of both groups at their present ratio; NaN where no number suffices.
+    limiting : int or None
+        The one group whose rows alone would do with the fewest more; None where one group is not enough.
+    alone : float
+        That group's rows, all together; NaN where one group is not enough.
+    """
+
+    both: Pair
+    limiting: int | None
+    alone: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planning:
+    """A sentence or two, and the numbers in it."""
+
+    words: str = ""
+    numbers: dict[str, Any] = field(default_factory=dict)
+
+
+def rows_to_show(design: Design, rows: Pair, values: Pair, alpha: float, power: float, margin: Margin | None) -> Rows:
+    """Return the rows that show a difference or, with a margin, equivalence.
+
+    Parameters
+    ----------
+    design : Design
+        How the value is known.
+    rows, values : tuple of float
+        The present rows and the true values of the group and its reference.
+    alpha, power : float
+        Level of the test, and how often it is to succeed.
+    margin : Margin or None
+        With one, what is to be shown is that the truth lies inside it.
+
+    Returns
+    -------
+    Rows
+    """
+
+    def chance_of(asked: Design) -> Callable[[Pair], float]:
+        if margin is None:
+            return lambda n: asked.power(n, values, alpha)
+        return lambda n: asked.equivalence(n, values, margin, alpha)
+
+    chance = chance_of(design)
+    rough = chance_of(replace(design, exact=False)) if isinstance(design, Binomials) and design.exact else None
+    both = rows_for(chance, rows, power, rough=rough)
+    if isinstance(design, Correlation):
+        return Rows(both=both, limiting=0, alone=both[0])
+    alone = [rows_for(chance, rows, power, only=k, rough=rough)[k] for k in (0, 1)]
+    more = [n - r for n, r in zip(alone, rows, strict=True)]
+    possible = [k for k in (0, 1) if not math.isnan(more[k])]
+    best = min(possible, key=lambda k: more[k]) if possible else None
+    return Rows(both=both, limiting=best, alone=math.nan if best is None else alone[best])
+
+
+def plan_pair(
+    samples: Samples, a: int, b: int, names: tuple[str, str], *, ratio: bool, margin: Margin | None, alpha: float
+) -> Planning:
+    """Say what a comparison of two groups could have shown.
+
+    Parameters
+    ----------
+    samples : Samples
+        The groups' values.
+    a, b : int
+        The group and its reference.
+    names : tuple of str
+        Theirs.
+    ratio : bool
+        Whether ratios are reported.
+    margin : Margin or None
+        What counts as negligible.
+    alpha : float
+        Error rate.
+
+    Returns
+    -------
+    Planning
+        Empty where the variance is not known.
+    """
+    design = design_of(samples, a, b, exact=False)
+    if design is None:
+        return Planning()
+    rows = (float(samples.counts[a]["rows"]), float(samples.counts[b]["rows"]))
+    values = (float(samples.estimate[a]), float(samples.estimate[b]))
+    below, above = detectable(design, rows, values[1], alpha, POWER)
+    # In the direction of what was seen; in the other one where no possible value there would have been shown.
+    first, second = (above, below) if values[0] >= values[1] else (below, above)
+    least = second if math.isnan(first) else first
+    if math.isnan(least):
+        said = "No difference that is possible here would have been shown 4 times in 5."
+    else:
+        size = f"ratio of {(values[1] + least) / values[1]:.2g}" if ratio else f"difference of {abs(least):.2g}"
+        said = f"A {size} would have been shown 4 times in 5 (before correction for multiplicity)."
+    numbers: dict[str, Any] = {"power": POWER, "detectable": least}
+    if values[0] != values[1]:
+        seen = rows_to_show(design, rows, values, alpha, POWER, None)
+        numbers["rows_to_show_difference"] = _numbers(seen, names)
+        said += _rows_words("To show a difference as large as the one seen", seen, rows, names)
+    if margin is not None:
+        inside = rows_to_show(design, rows, (values[1], values[1]), alpha, POWER, margin)
+        numbers["rows_to_show_equivalence"] = _numbers(inside, names)
+        said += _rows_words("To show equivalence if the groups do not differ", inside, rows, names)
+    return Planning(words=said, numbers=numbers)
+
+
+def plan_correlation(name: str, rows: int, correlation: float, statistic: float, alpha: float) -> Planning:
+    """Say what a test of correlation could have shown.
+
+    Parameters
+    ----------
+    name : str
+        The attribute.
+    rows : int
+        Rows used.
+    correlation, statistic : float
+        As found.
+    alpha : float
+        Error rate.
+
+    Returns
+    -------
+    Planning
+    """
+    tau = math.sqrt(rows) * correlation / statistic if statistic else None
+    design, pair = Correlation(tau), (float(rows), float(rows))
+    least = detectable(design, pair, 0.0, alpha, POWER)[1]
+    if math.isnan(least):
+        return Planning(words=f"With {rows:,} rows no correlation would have been shown 4 times in 5.")
+    said = f"With {rows:,} rows a correlation of about {least:.2g} would have been shown 4 times in 5."
+    numbers: dict[str, Any] = {"power": POWER, "detectable": least}
+    if correlation:
+        seen = rows_to_show(design, pair, (correlation, 0.0), alpha, POWER, None)
+        numbers["rows_to_show_difference"] = {name: seen.alone}
+        if seen.alone > rows:
+            said += f" To show a correlation as large as the one seen, about {_about(seen.alone)} rows are needed."
+    return Planning(words=said, numbers=numbers)
+
+
+def _numbers(rows: Rows, names: tuple[str, str]) -> dict[str, Any]:
+    return {
+        "at_this_ratio": dict(zip(names, rows.both, strict=True)),
+        "one_group": None if rows.limiting is None else {names[rows.limiting]: rows.alone},
+    }
+
+
+def _rows_words(purpose: str, needed: Rows, present: Pair, names: tuple[str, str]) -> str:
+    """Say the rows as a sentence; nothing where the present rows would have sufficed."""
+    if math.isnan(needed.both[0]):
+        return f" {purpose}, no number of rows suffices."
+    if needed.both[0] <= present[0]:
+        return ""
+    at_ratio = f"{_about(needed.both[0])} of {names[0]} and {_about(needed.both[1])} of {names[1]} in all"
+    k, extra = needed.limiting, sum(needed.both) - sum(present)
+    if k is None or needed.alone - present[k] > _TOO_MANY * extra:
+        return f" {purpose}, more rows of both groups are needed: about {at_ratio}, at the present ratio."
+    more = f"{_about(needed.alone - present[k])} more rows of {names[k]}"
+    return f" {purpose}, about {more} are needed; or, at the present ratio, {at_ratio}."
+
+
+def _about(number: float) -> str:
+    """Write a number of rows with three digits that count."""
+    step = 10 ** max(math.floor(math.log10(max(number, 1))) - 2, 0)
+    return f"{math.ceil(number / step) * step:,}"

@@ -1,0 +1,59 @@
+"""What inconclusive findings say about power, for every kind of test."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import evenhand as eh
+
+
+def data(rows=(150, 450), seed=0):
+    rng = np.random.default_rng(seed)
+    n = sum(rows)
+    y = (rng.random(n) < 0.4).astype(int)
+    score = np.clip(0.25 * y + 0.6 * rng.random(n), 0.01, 0.99)
+    groups = {"sex": np.repeat(["F", "M"], rows), "age": rng.normal(size=n)}
+    return eh.AuditData.from_arrays(
+        outcome=y, decision=(score > 0.45).astype(int), score=score, groups=groups, continuous=["age"]
+    )
+
+
+@pytest.mark.parametrize("metric", sorted(eh.METRICS))
+@pytest.mark.parametrize("margin", [None, 0.01, "ratio:0.99"])
+def test_every_metric_says_what_could_have_been_shown_and_how_many_rows_of_whom(metric, margin):
+    result = eh.audit_group(data(), metric, margin=margin, alpha=0.001, n_resamples=199, rng=0)
+    finding, numbers = result[0], result.evidence[0]["sample_size"]
+    assert finding.verdict == "inconclusive"
+    word = "ratio" if margin == "ratio:0.99" else "difference"
+    assert re.search(rf"A {word} of [-\d.e]+ would have been shown 4 times in 5", finding.reason)
+    assert re.search(r"To show a difference as large as the one seen, .* rows of (sex=F|both groups) ", finding.reason)
+    assert ("To show equivalence if the groups do not differ" in finding.reason) == (margin is not None)
+    needed = numbers["rows_to_show_difference"]["at_this_ratio"]
+    assert needed["sex=M"] == pytest.approx(3 * needed["sex=F"], abs=3)
+    assert needed["sex=F"] > 150
+
+
+def test_a_correlation_says_it_too():
+    result = eh.audit_group(data(), "mean_score", alpha=0.001, rng=0)
+    finding = result[1]
+    assert finding.measure == "mean_score_correlation"
+    assert "With 600 rows a correlation of about 0.17 would have been shown 4 times in 5." in finding.reason
+    assert re.search(r"To show a correlation as large as the one seen, about [\d,]+ rows are needed", finding.reason)
+
+
+def test_the_small_group_is_the_one_that_limits():
+    rng = np.random.default_rng(1)
+    decision = np.concatenate([rng.permutation(np.arange(60) < 24), rng.permutation(np.arange(6000) < 1800)])
+    few = eh.AuditData.from_arrays(decision=decision.astype(int), groups={"sex": np.repeat(["F", "M"], [60, 6000])})
+    result = eh.audit_group(few, "selection_rate", margin="four-fifths", rng=0)
+    assert re.search(r"one seen, about \d+ more rows of sex=F are needed; or", result[0].reason)
+    assert re.search(r"do not differ, about \d+ more rows of sex=F are needed; or", result[0].reason)
+
+
+def test_what_cannot_be_shown_is_said():
+    tiny = eh.AuditData.from_arrays(decision=[0, 1, 1, 0, 1, 1], groups={"g": list("aabbbb")})
+    reason = eh.audit_group(tiny, "selection_rate", rng=0)[0].reason
+    assert "No difference that is possible here would have been shown 4 times in 5." in reason
