@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-import inspect
+import math
 import platform
-from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from evenhand.audits.options import audit_function, takes
+from evenhand.audits.sampling import check_needs
 from evenhand.audits.verdict import settle
-from evenhand.errors import UsageError, near_matches
+from evenhand.errors import DataError, UsageError, near_matches
+from evenhand.inference.multiplicity import METHODS
 from evenhand.intake import AuditData
 from evenhand.kernels.seeds import RngLike, seed_of
-from evenhand.plan import Plan
-from evenhand.results import AuditResult, AuditRun
+from evenhand.metrics import resolve
+from evenhand.models import check_columns, load_model
+from evenhand.models.counterfactual import as_scorer
+from evenhand.plan import Plan, lacks
+from evenhand.results import AuditResult, AuditRun, Finding, Verdict
 from evenhand.summaries import group_sizes
 
 Progress = Callable[[str], None]
 
-_NEED_MODEL = ("individual", "tail")
+_MANY_GROUPS = 50
 
 
 def audit(
@@ -34,16 +43,21 @@ def audit(
 ) -> AuditRun:
     """Run all audits of a plan on one error budget.
 
+    A request that cannot be met (an unknown column, no model for an audit that needs one) is an error before any
+    work is done. What shows only in the data while an audit works costs that audit: it gives one finding
+    ``not_computable`` with the reason, and the others keep theirs. When no audit is left, it is an error.
+
     Parameters
     ----------
     data : AuditData
         From `evenhand.read` or `AuditData.from_arrays`.
     model : object, optional
-        The model that decided: the individual and the tail audit need it, projection and proxy can use it.
+        The model that decided, or the name of its file: the individual and the tail audit need it, projection and
+        proxy can use it. It also makes the decisions when the data have neither decisions nor scores.
     plan : Plan, path or None
-        What to do; by default the group audit with the metrics that the columns allow.
+        What to do; by default `Plan.default`: every audit that the columns and the model allow.
     rng : int, Generator or None
-        Seed; written into the run.
+        Seed; by default the plan's, else a fresh one. Written into the run.
     workers : int
         Threads for long draws; the answer does not depend on it.
     progress : callable, optional
@@ -52,6 +66,7 @@ def audit(
     Returns
     -------
     AuditRun
+        Its `plan` carries the seed used and, under ``"hash"``, the plan's fingerprint.
 
     Examples
     --------
@@ -60,30 +75,32 @@ def audit(
     >>> [f.measure for f in run.findings]
     ['fnr']
     """
-    plan = plan if isinstance(plan, Plan) else Plan() if plan is None else Plan.from_toml(plan)
-    seed = seed_of(rng)
-    results = []
-    for name in plan.audits:
-        options = dict(getattr(plan, name))
-        shared = {
-            "model": model,
-            "alpha": plan.alpha,
-            "correction": plan.correction,
-            "rng": seed,
-            "workers": workers,
-            "progress": progress,
-        }
-        run_audit = _runner(name)
-        known = inspect.signature(run_audit).parameters
-        _check_options(name, options, [p for p in known if p not in ("data", *shared)], shared)
-        if name in _NEED_MODEL and model is None:
-            raise UsageError(f"The audit `{name}` needs a model and none was given. Pass `model=`, or leave it out.")
-        results.append(run_audit(data, **options, **{k: v for k, v in shared.items() if k in known}))
+    if isinstance(model, str | Path):
+        model = load_model(model)
+    if plan is None:
+        plan = Plan.default(data, model)
+    elif not isinstance(plan, Plan):
+        plan = Plan.from_toml(plan)
+    seed = seed_of(plan.seed if rng is None else rng)
+    plan = replace(plan, seed=seed)
+    notes = [*plan.notes]
+    if model is not None and data.features:
+        notes += check_columns(model, data.features)
+        data, scored = decided(data, model)
+        notes += scored
+    _check_request(plan, data, model)
+    # One thread of linear algebra per worker: more fight for the same cores, and the sums would depend on their number.
+    with threadpool_limits(limits=1, user_api="blas"):
+        results = [_run_one(name, plan, data, model, seed, workers, progress) for name in plan.audits]
+    failed = [r for r in results if isinstance(r, DataError)]
+    if len(failed) == len(results):
+        raise failed[0]
+    told = [r if isinstance(r, AuditResult) else _failed(name, r) for name, r in zip(plan.audits, results, strict=True)]
     return AuditRun(
-        results=settle(results, alpha=plan.alpha, correction=plan.correction),
-        plan=plan.to_dict(),
+        results=settle(told, alpha=plan.alpha, correction=plan.correction),
+        plan={**plan.to_dict(), "hash": plan.hash},
         seed=seed,
-        data=_describe(data),
+        data=_describe(data, notes),
         versions={
             "evenhand": version("evenhand"),
             "numpy": version("numpy"),
@@ -93,21 +110,123 @@ def audit(
     )
 
 
-def _runner(name: str) -> Callable[..., AuditResult]:
-    """Return an audit's function; its module is loaded only when the plan names it."""
-    function: Callable[..., AuditResult] = getattr(import_module(f"evenhand.audits.{name}"), f"audit_{name}")
-    return function
+def _run_one(
+    name: str, plan: Plan, data: AuditData, model: Any, seed: int, workers: int, progress: Progress | None
+) -> AuditResult | DataError:
+    options = _options(plan, name)
+    joint = name == "group" or plan.correction in METHODS
+    shared = {
+        "model": None if "distance" in options else model,
+        "alpha": plan.alpha,
+        # The verdicts of one audit alone are replaced by those of the whole run.
+        "correction": plan.correction if joint else "holm",
+        "rng": seed,
+        "workers": workers,
+        "progress": progress,
+    }
+    try:
+        result = audit_function(name)(data, **options, **{k: v for k, v in shared.items() if takes(name, k)})
+    except DataError as error:
+        return error
+    return replace(result, options={**result.options, "correction": plan.correction})
 
 
-def _check_options(name: str, options: Mapping[str, Any], known: Sequence[str], shared: Mapping[str, Any]) -> None:
-    for key in options:
-        if key in shared:
-            raise UsageError(f"`{key}` belongs to the whole plan, not to the audit `{name}`.")
-        if key not in known:
-            raise UsageError(f"The audit `{name}` has no option `{key}`.{near_matches(key, known)}")
+def _options(plan: Plan, name: str) -> dict[str, Any]:
+    """Return an audit's options, with those of the whole plan where it has none of its own."""
+    options = dict(getattr(plan, name))
+    for key in ("n_resamples", "reference"):
+        value = getattr(plan, key)
+        if value not in (None, {}) and key not in options and takes(name, key):
+            options[key] = value
+    return options
 
 
-def _describe(data: AuditData) -> dict[str, Any]:
+def _failed(name: str, error: DataError) -> AuditResult:
+    finding = Finding(
+        audit=name,
+        measure=name,
+        groups=(),
+        estimate=math.nan,
+        verdict=Verdict.NOT_COMPUTABLE,
+        reason=f"The {name} audit could not run. {error}",
+    )
+    return AuditResult(audit=name, findings=(finding,), evidence=({},))
+
+
+def _check_request(plan: Plan, data: AuditData, model: Any) -> None:
+    """Refuse what can be seen to be impossible before any audit has begun."""
+    for attribute in data.attributes:
+        sizes = group_sizes(data, attribute)
+        if len(sizes) > _MANY_GROUPS and np.median(sizes) < 2 and " × " not in attribute.name:
+            raise DataError(
+                f"Column `{attribute.name}` has {len(sizes):,} groups for {data.rows.rows_used:,} rows, most of one "
+                "row: it looks like an identifier. Leave it out of `groups`, or cut a numeric column with `cuts`."
+            )
+    for name in plan.audits:
+        options = _options(plan, name)
+        why = lacks(name, options, data, model)
+        if why:
+            raise UsageError(f"The audit `{name}` {why}. Give it, or leave the audit out of `audits`.")
+        if name == "group" and options.get("metrics") is not None:
+            for metric in resolve(options["metrics"]):
+                check_needs(metric, data)
+        asked = options.get("attribute")
+        for one in [asked] if isinstance(asked, str) else asked or ():
+            data.attribute(one)
+        if isinstance(options.get("reference"), Mapping):
+            _check_reference(options["reference"], data)
+
+
+def _check_reference(reference: Mapping[str, str], data: AuditData) -> None:
+    labels = {a.name: a.labels for a in data.attributes}
+    for name, label in reference.items():
+        if name not in labels:
+            raise UsageError(
+                f"`reference` names the attribute `{name}`, which is not audited.{near_matches(name, labels)}"
+            )
+        if str(label) not in labels[name]:
+            raise UsageError(
+                f"Reference `{name}={label}` is not a group in the data.{near_matches(label, labels[name])}"
+            )
+
+
+def decided(data: AuditData, model: Any) -> tuple[AuditData, list[str]]:
+    """Ask the model about two rows, so that it fails before any work; let it decide where the data do not say.
+
+    Parameters
+    ----------
+    data : AuditData
+        With features.
+    model : object
+        The model.
+
+    Returns
+    -------
+    data : AuditData
+        With scores and decisions.
+    notes : list of str
+        That they are the model's, if they are.
+
+    Examples
+    --------
+    >>> data = AuditData.from_arrays(outcome=[0, 1], groups={"g": ["a", "b"]}, features={"x": [0.2, 0.7]})
+    >>> decided(data, lambda X: X[:, 0])[0].decision.tolist()
+    [0.0, 1.0]
+    """
+    probe = {n: column[:2] for n, column in data.features.items()}
+    if hasattr(model, "predict"):
+        as_scorer(model, data.features).score(probe)
+    if data.decision is not None or data.score is not None or not (hasattr(model, "predict") or callable(model)):
+        return data, []
+    scorer = as_scorer(model, data.features)
+    score = scorer.score(data.features)
+    kind = "probability" if scorer.probability or bool(np.all((score >= 0) & (score <= 1))) else "real"
+    cut = 0.5 if kind == "probability" else 0.0
+    made = replace(data, score=score, score_kind=kind, decision=(score >= cut).astype(np.float64))
+    return made, [f"Scores and decisions are those of the model `{scorer.name}`, which decides 1 from {cut:g} on."]
+
+
+def _describe(data: AuditData, notes: list[str]) -> dict[str, Any]:
     return {
         "rows_in": data.rows.rows_in,
         "rows_used": data.rows.rows_used,
@@ -115,5 +234,5 @@ def _describe(data: AuditData) -> dict[str, Any]:
         "columns": dict(data.columns),
         "groups": {a.name: dict(zip(a.labels, group_sizes(data, a), strict=True)) for a in data.attributes},
         "fingerprint": data.fingerprint,
-        "notes": list(data.notes),
+        "notes": [*data.notes, *notes],
     }

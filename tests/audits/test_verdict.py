@@ -71,4 +71,15 @@ def test_inconclusive_is_never_good_news():
 def test_joint_adjustment_is_taken_where_there_is_one():
     rows = result((0.01, None), (0.02, None))
     joint = AuditResult(audit="x", findings=rows.findings, evidence=({"adjusted_pvalue": 0.015}, {}))
-    assert [f.pvalue_adjusted for f in settle([joint], alpha=0.05, correction="max-t")[0]] == [0.015, 0.02]
+    # Each half of the error serves one: the joint family is done first, then Holm's has all of it.
+    assert [f.pvalue_adjusted for f in settle([joint], alpha=0.05, correction="max-t")[0]] == [0.03, 0.03]
+
+
+def test_gatekeeping_follows_the_order_of_the_audits():
+    first, second = result((0.5, 0.001), margin=0.05), result((0.0001, 0.03), margin=0.05)
+    for order, verdict in (((first, second), "inconclusive"), ((second, first), "disparity")):
+        judged = settle(order, alpha=0.05, correction="gatekeeping")
+        strong = judged[[r is second for r in order].index(True)][0]
+        assert strong.pvalue_adjusted == (0.5 if verdict == "inconclusive" else 0.0001)
+    closed, opened = settle([first, second], alpha=0.05, correction="gatekeeping")
+    assert (closed[0].verdict, opened[0].verdict) == ("equivalent", "equivalent")  # margins are a family of their own

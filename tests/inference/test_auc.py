@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
+from evenhand.errors import UsageError
 from evenhand.inference.auc import AucSamples
 from evenhand.inference.samples import Draws
 from evenhand.kernels.seeds import stream
@@ -197,3 +198,12 @@ def test_size(auc: float, spread: float) -> None:
         result = AucSamples(score=s, outcome=y, codes=g, n_groups=2).test(0, 1, Draws(n_resamples=99, seed=r))
         hits += result.pvalue <= 0.05
     assert hits <= stats.binom.ppf(0.9999, runs, 0.05)
+
+
+def test_an_exact_test_that_is_too_large_is_refused() -> None:
+    score, y, g = scored()
+    samples = AucSamples(score=score, outcome=y, codes=g, n_groups=int(g.max()) + 1)
+    with pytest.raises(UsageError, match="too many permutations"):
+        samples.test(0, 1, Draws(method="exact"))
+    with pytest.raises(UsageError, match="more than two groups"):
+        samples.test_global([0, 1], Draws(method="exact"))

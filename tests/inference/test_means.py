@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from evenhand.errors import UsageError
 from evenhand.inference.means import MeanSamples
 from evenhand.inference.samples import Draws
 from evenhand.kernels.seeds import stream
@@ -202,3 +203,13 @@ def test_size(na: int, nb: int, sa: float, weighted: bool) -> None:
         samples = MeanSamples(value=v, codes=np.repeat([0, 1], [na, nb]), n_groups=2, weight=w)
         hits += samples.test(0, 1, Draws(n_resamples=99, seed=r, method="permutation")).pvalue <= 0.05
     assert hits <= stats.binom.ppf(0.9999, runs, 0.05)
+
+
+def test_an_exact_test_that_is_too_large_is_refused() -> None:
+    v, g = skewed(40, 90)
+    samples = MeanSamples(value=v, codes=g, n_groups=2)
+    with pytest.raises(UsageError, match="too many permutations"):
+        samples.test(0, 1, Draws(method="exact"))
+    three = MeanSamples(value=v[:9], codes=np.arange(9) % 3, n_groups=3)
+    with pytest.raises(UsageError, match="more than two groups"):
+        three.test_global([0, 1, 2], Draws(method="exact"))

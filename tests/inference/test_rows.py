@@ -115,8 +115,8 @@ def test_interval_equivalence_and_warnings() -> None:
     assert samples.equivalence(0, 1, low=-1, high=1, ratio=False, draws=draws) == pytest.approx(0.005)
     assert samples.equivalence(0, 1, low=0.5, high=2, ratio=True, draws=draws) == pytest.approx(0.005)
     assert samples.equivalence(0, 1, low=-0.01, high=0.01, ratio=False, draws=draws) > 0.5
-    exact = samples.test(0, 1, Draws(n_resamples=9, method="exact"))
-    assert "no exact test" in exact.warnings[0]
+    with pytest.raises(UsageError, match="has no exact test"):
+        samples.test(0, 1, Draws(n_resamples=9, method="exact"))
     assert make(v, g, max_resamples=7).test(0, 1, draws).n_resamples == 7
 
 

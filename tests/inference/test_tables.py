@@ -1,4 +1,4 @@
-"""Functions of count tables: permutation tests against plain ones on rows, forms, max-T."""
+"""Functions of count tables: permutation tests against plain ones on rows, forms."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pytest
 from scipy import special, stats
 
 from evenhand.errors import UsageError
-from evenhand.inference.families import max_t
 from evenhand.inference.forms import Rate, spread_of, studentise
 from evenhand.inference.mover import mover_equivalence, mover_interval
 from evenhand.inference.rates import RateSamples
@@ -244,40 +243,6 @@ def test_size_with_few_positives(value, positives):
         made += not math.isnan(p)
         rejected += p <= 0.05
     assert rejected <= stats.binom.ppf(0.9999, made, 0.055)
-
-
-def test_max_t_by_the_book():
-    table = np.array([[40, 10, 5, 45], [30, 20, 25, 25], [35, 15, 12, 38]])
-    rates = [((2,), (2, 3)), ((1,), (0, 1))]
-    pairs = [(0, 1), (0, 2), (1, 2)]
-    draws = Draws(n_resamples=400, name="joint")
-    raw, adjusted = max_t(table, rates, pairs, draws)
-    from evenhand.kernels.seeds import stream
-    from evenhand.kernels.tables import draw_tables
-
-    tables = draw_tables(table, np.zeros(4, dtype=int), 400, stream(0, "joint", 0)).astype(float)
-
-    def z(t):
-        return np.abs([Rate(a, b).statistic(t[..., list(p), :], "null") for a, b in rates for p in pairs])
-
-    seen, null = z(table.astype(float)), z(tables)
-    order = sorted(range(6), key=lambda j: -seen[j])
-    last, expected = 0.0, np.empty(6)
-    for step, j in enumerate(order):
-        hits = sum(max(null[k, b] for k in order[step:]) >= seen[j] - 1e-9 for b in range(400))
-        last = max(last, (1 + hits) / 401)
-        expected[j] = last
-    assert adjusted.ravel() == pytest.approx(expected)
-    assert raw.ravel() == pytest.approx([(1 + (null[j] >= seen[j] - 1e-9).sum()) / 401 for j in range(6)])
-    assert (adjusted >= raw).all()
-
-
-def test_max_t_leaves_out_what_is_undefined():
-    table = [[40, 10, 0, 0], [30, 20, 25, 25]]
-    raw, adjusted = max_t(table, [((2,), (2, 3)), ((1,), (0, 1))], [(0, 1)], DRAWS)
-    assert np.isnan(raw[0, 0])
-    assert np.isnan(adjusted[0, 0])
-    assert adjusted[1, 0] == raw[1, 0]
 
 
 def test_mover_on_symmetric_limits_is_the_usual_interval():

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from evenhand.errors import DataError, UsageError
-from evenhand.models import Model, as_model
+from evenhand.models import Model, as_model, check_columns
+from evenhand.models.model import expected_columns
 
 X = np.random.default_rng(0).normal(size=(200, 3))
 Y = (X @ [1.0, -1.0, 0.5] + 0.3 * np.random.default_rng(1).normal(size=200) > 0).astype(int)
@@ -98,3 +99,76 @@ def test_estimator_fitted_on_a_frame_gets_its_columns_by_name():
     fitted = LogisticRegression().fit(pandas.DataFrame(X, columns=["a", "b", "c"]), Y)
     shuffled = as_model(fitted, features=["c", "a", "b"])
     np.testing.assert_array_equal(shuffled.decide(X[:, [2, 0, 1]]), as_model(fitted).decide(X))
+
+
+class Port:
+    def __init__(self, name, shape, kind="tensor(float)"):
+        self.name, self.shape, self.type = name, shape, kind
+
+
+class NamedSession:
+    """An ONNX session with one input per column, one of them text, as pipelines are exported."""
+
+    def get_inputs(self):
+        return [Port("age", [None, 1]), Port("job", [None, 1], "tensor(string)"), Port("n", [None], "tensor(int64)")]
+
+    def run(self, outputs, feed):
+        assert feed["age"].dtype == np.float32
+        assert feed["n"].shape == (len(feed["age"]),)
+        assert feed["job"].dtype.kind == "U"
+        p = np.clip(feed["age"][:, 0] / 100 + 0.1 * (feed["job"][:, 0] == "b") + 0.01 * feed["n"], 0, 1)
+        return [np.zeros(len(p)), np.column_stack([1 - p, p])]
+
+
+def test_onnx_inputs_are_fed_by_name():
+    import pandas as pd
+
+    from evenhand.models.onnx import OnnxClassifier
+
+    model = OnnxClassifier(NamedSession())
+    assert expected_columns(model) == (("age", "job", "n"), 3)
+    frame = pd.DataFrame({"n": [1, 2], "extra": [9, 9], "job": ["a", "b"], "age": [20.0, 60.0]})
+    np.testing.assert_allclose(model.predict_proba(frame)[:, 1], [0.21, 0.72], rtol=1e-6)
+    assert model.predict(frame).tolist() == [0, 1]
+
+
+def test_onnx_output_that_is_no_probability_is_refused():
+    from evenhand.models.onnx import OnnxClassifier
+
+    class Regression(NamedSession):
+        def run(self, outputs, feed):
+            return [feed["age"]]
+
+    import pandas as pd
+
+    with pytest.raises(DataError, match="is no probability of two classes"):
+        OnnxClassifier(Regression()).predict_proba(pd.DataFrame({"age": [20.0], "job": ["a"], "n": [1]}))
+
+
+def test_expected_columns_of_estimators_and_pipelines():
+    import pandas as pd
+    from sklearn.compose import ColumnTransformer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    frame = pd.DataFrame({"age": np.arange(20.0), "job": np.array(["a", "b"] * 10)})
+    encode = ColumnTransformer([("job", OneHotEncoder(), ["job"])], remainder="passthrough")
+    pipeline = make_pipeline(encode, LogisticRegression()).fit(frame, np.arange(20) % 2)
+    assert expected_columns(pipeline) == (("age", "job"), 2)
+    assert expected_columns(as_model(pipeline)) == (("age", "job"), 2)
+    assert expected_columns(LogisticRegression().fit(X, Y)) == (None, 3)
+    assert check_columns(pipeline, {"job": [], "age": []}) == []
+    assert check_columns(pipeline, {"job": [], "age": [], "id": []}) == ["Not an input of the model `Pipeline`: `id`."]
+    with pytest.raises(DataError, match=r"fitted on 2 columns and the data lack 1 of them: `age`. Did you mean `Age`"):
+        check_columns(pipeline, {"job": [], "Age": []})
+    (note,) = check_columns(LogisticRegression().fit(X, Y), dict.fromkeys("abc"))
+    assert "by position; they were taken in the order `a`, `b`, `c`" in note
+    with pytest.raises(DataError, match="takes 3 columns by position and the data have 2"):
+        check_columns(LogisticRegression().fit(X, Y), dict.fromkeys("ab"))
+    with pytest.raises(UsageError, match="is not fitted"):
+        check_columns(LogisticRegression(), dict.fromkeys("ab"))
+    with pytest.raises(UsageError, match="is a class"):
+        check_columns(LogisticRegression, dict.fromkeys("ab"))
+    with pytest.raises(UsageError, match="float is not a model"):
+        check_columns(3.0, dict.fromkeys("ab"))

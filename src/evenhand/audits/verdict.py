@@ -7,7 +7,7 @@ same for a false `equivalent`). An audit hands over raw findings with, in their 
 * ``fact``: the sentence that states what was seen,
 * ``equivalence_pvalue``: where a margin was set,
 * ``planning``: what could have been detected, for a finding that decides nothing,
-* ``adjusted_pvalue``: where the audit's own joint resampling already corrected for multiplicity.
+* ``adjusted_pvalue``: where the audit has adjusted some of its findings jointly ("max-t").
 """
 
 from __future__ import annotations
@@ -17,9 +17,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from evenhand.inference.multiplicity import adjust
+from evenhand.inference.multiplicity import adjust, gatekeeping, share_out
 from evenhand.results import AuditResult, Finding, Verdict
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 
 def settle(results: Sequence[AuditResult], *, alpha: float, correction: str = "holm") -> tuple[AuditResult, ...]:
@@ -31,9 +35,9 @@ def settle(results: Sequence[AuditResult], *, alpha: float, correction: str = "h
         Raw findings; those that are `not_computable` keep their verdict and do not count.
     alpha : float
         The error rate over the family.
-    correction : {"holm", "bonferroni", "bh", "none", "max-t"}
-        How p-values are adjusted; "max-t" takes the audit's own joint adjustment where there is one and
-        Holm elsewhere.
+    correction : {"holm", "bonferroni", "bh", "gatekeeping", "max-t", "none"}
+        How p-values are adjusted; see `evenhand.inference.multiplicity`. "gatekeeping" tests the audits in their
+        order; "max-t" takes the audit's own joint adjustment where there is one and Holm elsewhere.
 
     Returns
     -------
@@ -49,13 +53,12 @@ def settle(results: Sequence[AuditResult], *, alpha: float, correction: str = "h
     <Verdict.DISPARITY: 'disparity'>
     """
     rows = [(f, e) for r in results for f, e in zip(r.findings, r.evidence, strict=True)]
-    stepwise = "holm" if correction == "max-t" else correction
-    adjusted = adjust(np.array([f.pvalue for f, _ in rows], dtype=float), method=stepwise)
-    if correction == "max-t":
-        joint = np.array([e.get("adjusted_pvalue", math.nan) for _, e in rows], dtype=float)
-        # The joint permutations are not those of each exact test, so the adjusted value could fall below the raw.
-        adjusted = np.where(np.isnan(joint), adjusted, np.fmax(joint, [f.pvalue for f, _ in rows]))
-    inside = adjust(np.array([e.get("equivalence_pvalue", math.nan) for _, e in rows], dtype=float), method=stepwise)
+    audit = np.array([i for i, r in enumerate(results) for _ in r.findings], dtype=int)
+    raw = np.array([f.pvalue for f, _ in rows], dtype=float)
+    joint = np.array([e.get("adjusted_pvalue", math.nan) for _, e in rows], dtype=float)
+    adjusted = _adjusted(raw, audit, joint, correction)
+    outside = np.array([e.get("equivalence_pvalue", math.nan) for _, e in rows], dtype=float)
+    inside = _adjusted(outside, audit, np.full(len(rows), math.nan), correction)
     judged = iter(
         [
             _judge(f, str(e.get("fact", "")), str(e.get("planning", "")), float(p), float(q), alpha)
@@ -63,6 +66,18 @@ def settle(results: Sequence[AuditResult], *, alpha: float, correction: str = "h
         ]
     )
     return tuple(r.with_findings([next(judged) for _ in r.findings]) for r in results)
+
+
+def _adjusted(raw: FloatArray, audit: IntArray, joint: FloatArray, correction: str) -> FloatArray:
+    """Adjust one family; findings without a p-value do not count."""
+    if correction == "gatekeeping":
+        return gatekeeping(raw, audit)
+    if correction != "max-t":
+        return adjust(raw, method=correction)
+    together = ~np.isnan(joint) & ~np.isnan(raw)
+    # A joint value cannot be below the raw one: draws are finite.
+    inner = np.where(together, np.maximum(joint, raw), adjust(np.where(together, math.nan, raw), method="holm"))
+    return share_out(inner, together.astype(int))
 
 
 def _judge(finding: Finding, fact: str, planning: str, p: float, q: float, alpha: float) -> Finding:

@@ -13,6 +13,8 @@ import click
 from evenhand.cli.audit import audit_command
 from evenhand.cli.datasets import datasets_command
 from evenhand.cli.demo import demo_command
+from evenhand.cli.plan import plan_command
+from evenhand.cli.power import power_command
 from evenhand.errors import EvenhandError
 from evenhand.results import printable
 
@@ -24,6 +26,8 @@ def cli() -> None:
 
 
 cli.add_command(audit_command)
+cli.add_command(plan_command)
+cli.add_command(power_command)
 cli.add_command(demo_command)
 cli.add_command(datasets_command)
 
@@ -58,13 +62,14 @@ def run(arguments: list[str] | None = None) -> int:
         click.echo("evenhand: interrupted; nothing was written.", err=True)
         return 1
     except click.UsageError as error:
-        error.show()
+        click.echo(f"evenhand: {printable(error.format_message())} See `evenhand --help`.", err=True)
         return 2
     except EvenhandError as error:
         click.echo(f"evenhand: {printable(str(error))}", err=True)
         return 2
     except OSError as error:
-        click.echo(f"evenhand: {error.strerror or error} ({error.filename}).", err=True)
+        place = "" if error.filename is None else f" ({error.filename})"
+        click.echo(f"evenhand: {printable(f'{error.strerror or error}{place}')}; nothing was written.", err=True)
         return 2
     except Exception:
         traceback.print_exc()

@@ -26,10 +26,12 @@ from evenhand.inference.limits import mover_difference, mover_ratio, onesided_fr
 from evenhand.inference.pvalues import TestResult, far_from_rejecting, monte_carlo
 from evenhand.inference.resampling import (
     ENUMERATE,
+    NO_GLOBAL,
     ROWS_PER_RECORD,
     at_margins,
     enumerated,
     limit_result,
+    refuse_exact,
     undefined,
     wald_spread,
 )
@@ -158,8 +160,7 @@ class AucSamples:
             pair = self._pooled(drawn).split(np.repeat(x, len(y), axis=0), np.tile(y, (len(x), 1)))
             return enumerated(sign * _studentised(*pair, plain), observed, draws.alternative, self._warning([a, b]))
         warnings = self._warning([a, b])
-        if draws.method == "exact":
-            warnings = (*warnings, "There are too many permutations to list; random ones were drawn.")
+        refuse_exact(draws)
         null = self._permuted(
             drawn,
             draws,
@@ -190,6 +191,7 @@ class AucSamples:
                 pvalue_low=p,
                 pvalue_high=p,
             )
+        refuse_exact(draws, NO_GLOBAL)
         null = self._permuted(
             order, draws, lambda parts: _spread(parts, plain), "global", far_from_rejecting(observed, "greater")
         )

@@ -29,6 +29,7 @@ from evenhand.inference.pvalues import TestResult, far_from_rejecting, monte_car
 from evenhand.inference.resampling import (
     ROWS_PER_RECORD,
     at_margins,
+    refuse_exact,
     undefined,
     wald_spread,
 )
@@ -221,6 +222,7 @@ class CalibrationSamples:
         enough: Callable[[FloatArray], bool],
     ) -> tuple[FloatArray, str]:
         """Return the statistic on permutations of all rows; members are dealt in this order."""
+        refuse_exact(draws, "the calibration error has no exact test")
         total = self._table[:, list(members)].sum(axis=1)
         used = total > 0
         bins, residuals, total = self._bins[used].astype(np.int64), self._residuals[used], total[used]

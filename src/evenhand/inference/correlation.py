@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from evenhand.inference.pvalues import TestResult, far_from_rejecting, monte_carlo
-from evenhand.inference.resampling import limit_result, undefined
+from evenhand.inference.resampling import limit_result, refuse_exact, undefined
 from evenhand.inference.samples import Draws
 from evenhand.kernels.subsets import block_size, in_blocks
 
@@ -69,6 +69,7 @@ def correlation_test(
     negligible = n >= 100 and abs(skew) / (6 * math.sqrt(n)) <= EDGEWORTH[draws.alternative]
     if draws.method == "limit" or (draws.method == "auto" and (negligible or n > MANY)):
         return r, limit_result(statistic, draws.alternative, method="normal limit")
+    refuse_exact(draws, "a correlation has no exact test")
     a, b = np.repeat(u, c), np.repeat(v, c)
 
     def work(rng: np.random.Generator, size: int) -> FloatArray:

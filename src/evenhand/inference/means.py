@@ -26,10 +26,12 @@ from evenhand.inference.limits import fieller, tail_quantiles
 from evenhand.inference.pvalues import TestResult, far_from_rejecting, monte_carlo
 from evenhand.inference.resampling import (
     ENUMERATE,
+    NO_GLOBAL,
     at_margins,
     enumerated,
     limit_result,
     permuted_sums,
+    refuse_exact,
     undefined,
     welch_f,
 )
@@ -178,6 +180,7 @@ class MeanSamples:
             or (draws.method == "auto" and self._negligible(order, "two-sided"))
         ):
             return self._limit_global(order)
+        refuse_exact(draws, NO_GLOBAL)
         null = draws.variance != "unpooled"
         lines, total, table = self._centred(self._values, self._weights, self._table[:, order])
         observed = np.stack([table[:, k] @ lines for k in range(len(order))])  # (K, 6)
@@ -260,8 +263,7 @@ class MeanSamples:
             first = subset_sums(all_subsets(rows, int(sizes[small])), np.repeat(lines, total, axis=0))
             every = np.stack([first, total @ lines - first], axis=1)
             return enumerated(statistic(every), observed, draws.alternative)
-        if draws.method == "exact":
-            warnings = (*warnings, "There are too many permutations to list; random ones were drawn.")
+        refuse_exact(draws)
         enough = far_from_rejecting(observed, draws.alternative)
         permuted = self._permuted(lines, total, sizes[drawn], draws, statistic, "pair", enough)
         return monte_carlo(

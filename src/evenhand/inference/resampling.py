@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from evenhand.errors import UsageError
 from evenhand.inference.pvalues import TestResult, extremes
 from evenhand.inference.samples import Draws
 from evenhand.kernels.subsets import (
@@ -26,6 +27,7 @@ IntArray = NDArray[np.int64]
 
 # Numbers touched by the largest full enumeration.
 ENUMERATE = 4_000_000
+NO_GLOBAL = "permutations of more than two groups are not listed"
 # A distinct record costs about as much to draw as this many rows.
 ROWS_PER_RECORD = 20
 
@@ -139,6 +141,24 @@ def enumerated(null: FloatArray, observed: float, alternative: str, warnings: tu
         null=null[:: max(1, null.size // 2000)][:2000].copy(),
         warnings=warnings,
     )
+
+
+def refuse_exact(draws: Draws, why: str = "there are too many permutations to list") -> None:
+    """Raise when an exact test was asked for and random permutations are about to be drawn.
+
+    Parameters
+    ----------
+    draws : Draws
+        What was asked for.
+    why : str
+        Why it cannot be had, as the end of a sentence.
+
+    Examples
+    --------
+    >>> refuse_exact(Draws(method="auto"))
+    """
+    if draws.method == "exact":
+        raise UsageError(f"`method` is `exact`, but {why}. Use `auto` or `permutation`.")
 
 
 def limit_result(

@@ -24,13 +24,15 @@ from scipy import special
 from evenhand.errors import UsageError
 from evenhand.inference.limits import fieller, tail_quantiles
 from evenhand.inference.pvalues import TestResult, extremes, monte_carlo
-from evenhand.inference.resampling import at_margins, limit_result, undefined, wald_spread
+from evenhand.inference.resampling import at_margins, limit_result, refuse_exact, undefined, wald_spread
 from evenhand.inference.samples import Draws
 from evenhand.kernels.seeds import stream
 from evenhand.kernels.subsets import in_blocks, random_labels
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+NO_EXACT = "a general function of rows has no exact test"
 Columns = Mapping[str, NDArray[Any]]
 
 # Permutations per block; a block takes a noticeable time whatever the function.
@@ -122,6 +124,7 @@ class RowSamples:
 
     def test(self, a: int, b: int, draws: Draws) -> TestResult:
         """Test that samples `a` and `b` have one value."""
+        refuse_exact(draws, NO_EXACT)
         values, variances, null = self._studied((a, b), draws)
         observed = float(_studentised(values, variances))
         if math.isnan(observed):
@@ -133,11 +136,11 @@ class RowSamples:
             observed,
             draws.alternative,
             method=self._words(draws),
-            warnings=self._warnings(draws, variances),
         )
 
     def test_global(self, members: Sequence[int], draws: Draws) -> TestResult:
         """Test that all these samples have one value."""
+        refuse_exact(draws, NO_EXACT)
         values, variances, null = self._studied(tuple(members), draws, together=True)
         observed = float(_together(values, variances))
         if math.isnan(observed):
@@ -152,9 +155,7 @@ class RowSamples:
                 pvalue_low=p,
                 pvalue_high=p,
             )
-        return monte_carlo(
-            null, observed, "greater", method=self._words(draws), warnings=self._warnings(draws, variances)
-        )
+        return monte_carlo(null, observed, "greater", method=self._words(draws))
 
     def interval(self, a: int, b: int, *, level: float, ratio: bool, draws: Draws) -> tuple[float, float, str]:
         """Return the permutation-t interval: bootstrap standard error, permutation quantiles."""
@@ -302,11 +303,6 @@ class RowSamples:
     def _words(self, draws: Draws) -> str:
         within = " within outcome" if draws.permute == "outcome" else ""
         return f"studentised permutation test{within}, bootstrap variance"
-
-    def _warnings(self, draws: Draws, variances: FloatArray) -> tuple[str, ...]:
-        if draws.method == "exact":
-            return ("A general function of rows has no exact test; random permutations were drawn.",)
-        return ()
 
 
 def _studentised(values: FloatArray, variances: FloatArray) -> float:

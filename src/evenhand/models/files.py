@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.errors import MissingDependencyError, UsageError, near_matches
+from evenhand.models.onnx import OnnxClassifier, onnx_session
 
 _PICKLES = (".pkl", ".pickle", ".joblib")
 _SAFE = ("sklearn.", "numpy.", "scipy.")
@@ -25,7 +26,7 @@ def load_model(spec: str | Path, *, trust_pickle: bool = False) -> Any:
     Returns
     -------
     object
-        Something `as_model` takes; an ONNX file is returned as its path.
+        Something every audit takes.
 
     Examples
     --------
@@ -40,7 +41,7 @@ def load_model(spec: str | Path, *, trust_pickle: bool = False) -> Any:
         path = Path(text)
         if not path.is_file():
             raise UsageError(f"Model file `{text}` does not exist.")
-        return path if suffix == ".onnx" else _skops(path)
+        return OnnxClassifier(onnx_session(path)) if suffix == ".onnx" else _skops(path)
     if ":" in text and not Path(text).exists():
         return _imported(text)
     raise UsageError(
@@ -52,7 +53,7 @@ def _imported(text: str) -> Any:
     module, _, name = text.partition(":")
     try:
         found: Any = importlib.import_module(module)
-    except ImportError as error:
+    except Exception as error:  # whatever importing runs into
         raise UsageError(f"Model `{text}`: module `{module}` cannot be imported ({error}).") from error
     for part in name.split("."):
         if not hasattr(found, part):
@@ -68,7 +69,10 @@ def _skops(path: Path) -> Any:
         raise MissingDependencyError(
             "A skops model needs skops. Install it with `pip install 'evenhand[models]'`."
         ) from error
-    unknown = skops.io.get_untrusted_types(file=path)
+    try:
+        unknown = skops.io.get_untrusted_types(file=path)
+    except Exception as error:  # a zip, JSON or type error, as the file happens to be broken
+        raise UsageError(f"Model file `{path}` is not a skops model: {error}.") from error
     foreign = [name for name in unknown if not name.startswith(_SAFE)]
     if foreign:
         raise UsageError(
@@ -86,12 +90,13 @@ def _pickled(path: Path, trusted: bool) -> Any:
         )
     if not path.is_file():
         raise UsageError(f"Model file `{path}` does not exist.")
-    if path.suffix.lower() == ".joblib":
-        try:
+    try:
+        if path.suffix.lower() == ".joblib":
             import joblib  # type: ignore[import-untyped,unused-ignore]
-        except ImportError as error:
-            raise MissingDependencyError("A joblib file needs joblib. Install scikit-learn.") from error
-        return joblib.load(path)
-    import pickle
 
-    return pickle.loads(path.read_bytes())
+            return joblib.load(path)
+        import pickle
+
+        return pickle.loads(path.read_bytes())
+    except Exception as error:  # whatever the maker's code raises
+        raise UsageError(f"Model file `{path}` cannot be unpickled: {type(error).__name__}: {error}.") from error

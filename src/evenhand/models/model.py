@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.errors import DataError, MissingDependencyError, UsageError
+from evenhand.errors import DataError, UsageError, near_matches
+from evenhand.models.onnx import OnnxClassifier, onnx_session
 
 FloatArray = NDArray[np.float64]
 
@@ -87,11 +89,11 @@ def as_model(
         return source
     if isinstance(source, str | Path):
         if str(source).endswith(".onnx"):
-            source = _onnx_session(Path(source))
+            source = onnx_session(Path(source))
         else:
             raise UsageError(f"`{source}` is not an ONNX file. Load the model first and pass the object.")
     if hasattr(source, "run") and hasattr(source, "get_inputs"):
-        return _from_scores("onnx", _onnx_scores(source), threshold, source)
+        source = OnnxClassifier(source)
     if hasattr(source, "predict"):
         return _estimator(source, threshold, features, positive)
     if hasattr(source, "parameters") and hasattr(source, "forward"):
@@ -102,6 +104,97 @@ def as_model(
         f"A {type(source).__name__} is not a model. Allowed: a fitted estimator, an ONNX file, a torch module, or a "
         "callable from a feature array to scores."
     )
+
+
+def expected_columns(source: Any) -> tuple[tuple[str, ...] | None, int | None]:
+    """Ask a model which columns it was fitted on.
+
+    Parameters
+    ----------
+    source : object
+        Anything `as_model` takes.
+
+    Returns
+    -------
+    names : tuple of str or None
+        None when the model does not know names.
+    number : int or None
+        None when it does not say.
+
+    Examples
+    --------
+    >>> expected_columns(lambda X: X[:, 0])
+    (None, None)
+    """
+    inner = source.inner if isinstance(source, Model) else source
+    names = getattr(inner, "feature_names_in_", None)
+    if names is not None:
+        return tuple(str(n) for n in names), len(names)
+    number = getattr(inner, "n_features_in_", None)
+    return None, None if number is None else int(number)
+
+
+def check_columns(source: Any, features: Mapping[str, Any]) -> list[str]:
+    """Check the columns a model was fitted on against those the data have, before it is asked anything.
+
+    Parameters
+    ----------
+    source : object
+        Anything `as_model` takes.
+    features : mapping of str to array
+        The data's features, in their order.
+
+    Returns
+    -------
+    list of str
+        What a reader should know: columns the model does not use, or that they are taken by position.
+
+    Raises
+    ------
+    DataError
+        When a column is missing, or there are too many or too few.
+
+    Examples
+    --------
+    >>> check_columns(lambda X: X[:, 0], {"x": None})
+    []
+    """
+    if isinstance(source, type):
+        raise UsageError(f"The model `{source.__name__}` is a class. Give a fitted object of it.")
+    if isinstance(source, int | float | str | Mapping | Sequence | ModuleType):
+        raise UsageError(f"A {type(source).__name__} is not a model. Give a fitted estimator, or a callable to scores.")
+    given = list(features)
+    inner = source.inner if isinstance(source, Model) else source
+    name = type(inner).__name__
+    names, number = expected_columns(source)
+    if names is None:
+        if number is None and hasattr(inner, "fit") and hasattr(inner, "predict") and not _looks_fitted(inner):
+            raise UsageError(f"The model `{name}` is not fitted. Fit it first, and save it after that.")
+        if number is not None and number != len(given):
+            raise DataError(
+                f"The model `{name}` takes {number} columns by position and the data have {len(given)}: "
+                f"{_listed(given)}. Name its columns in `features`, in the order it was fitted on."
+            )
+        if number is None:
+            return []
+        return [f"The model `{name}` knows its columns by position; they were taken in the order {_listed(given)}."]
+    missing = [n for n in names if n not in given]
+    if missing:
+        raise DataError(
+            f"The model `{name}` was fitted on {len(names)} columns and the data lack {len(missing)} of them: "
+            f"{_listed(missing)}.{near_matches(missing[0], given)} Name the model's columns in `features`."
+        )
+    extra = [n for n in given if n not in names]
+    return [f"Not an input of the model `{name}`: {_listed(extra)}."] if extra else []
+
+
+def _looks_fitted(inner: Any) -> bool:
+    # scikit-learn's rule: what fitting learns ends with an underscore.
+    return any(key.endswith("_") and not key.startswith("__") for key in vars(inner)) or hasattr(inner, "steps")
+
+
+def _listed(names: Sequence[str], most: int = 8) -> str:
+    return ", ".join(f"`{n}`" for n in names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _from_scores(name: str, raw: Callable[[FloatArray], Any], threshold: float | None, inner: Any) -> Model:
@@ -178,30 +271,6 @@ def _one_score(raw: Any, n: int, name: str) -> FloatArray:
     if values.shape != (n,):
         raise DataError(f"Model `{name}` gave {values.size} scores for {n} rows; one per row is needed.")
     return values
-
-
-def _onnx_session(path: Path) -> Any:
-    try:
-        import onnxruntime  # type: ignore[import-not-found,unused-ignore]
-    except ImportError as error:
-        raise MissingDependencyError(
-            "An ONNX model needs onnxruntime. Install it with `pip install 'evenhand[models]'`."
-        ) from error
-    return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-
-
-def _onnx_scores(session: Any) -> Callable[[FloatArray], Any]:
-    entry = session.get_inputs()[0]
-    kind = np.float64 if "double" in str(entry.type) else np.float32
-
-    def scores(X: FloatArray) -> Any:
-        outputs = session.run(None, {entry.name: X.astype(kind)})
-        last = outputs[-1]  # classifiers give labels first and probabilities last
-        if isinstance(last, list):  # one mapping of class to probability per row
-            return np.array([[row[key] for key in sorted(row)] for row in last], dtype=float)
-        return last
-
-    return scores
 
 
 def _torch_scores(module: Any) -> Callable[[FloatArray], Any]:

@@ -1,0 +1,111 @@
+"""The words that say what is in a file, for every command that reads one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from evenhand.errors import UsageError
+from evenhand.intake import AuditData, read
+from evenhand.models import load_model
+
+_OPTIONS = (
+    click.option("--outcome", help="Column with what really happened."),
+    click.option("--decision", help="Column with what was decided."),
+    click.option("--score", help="Column with the model's score."),
+    click.option("--group", "groups", multiple=True, help="Group column; may be repeated."),
+    click.option("--model", help="Model: a skops or ONNX file, or package.module:object."),
+    click.option("--trust-pickle", is_flag=True, help="Load a pickled model although that runs its maker's code."),
+    click.option("--features", help="The model's columns, separated by commas."),
+    click.option("--weight", help="Column with weights."),
+    click.option("--weight-kind", type=click.Choice(["auto", "frequency", "sampling"]), help="[default: auto]"),
+    click.option("--positive", help="Label that means 1, in outcome and decision."),
+    click.option("--threshold", type=float, help="Decide 1 from this score on, when there is no decision column."),
+    click.option("--cut", multiple=True, metavar="COLUMN=25,40", help="Cut a numeric group column at these points."),
+    click.option("--continuous", multiple=True, help="Attribute to test as continuous; may be repeated."),
+    click.option("--intersections", is_flag=True, help="Also audit the groups of all attributes together."),
+    click.option("--missing", type=click.Choice(["drop", "group", "error"]), help="[default: drop]"),
+)
+
+
+def data_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options that say what is in its file."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def said_of_data(words: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the words say about the data, in the terms of a plan's ``[data]``; nothing unsaid is there.
+
+    Parameters
+    ----------
+    words : mapping
+        From `data_options`.
+
+    Returns
+    -------
+    dict
+    """
+    cuts = {column: _numbers(points) for column, points in pairs("--cut", words["cut"]).items()}
+    said = {
+        **{key: words[key] for key in ("outcome", "decision", "score", "weight", "weight_kind", "positive", "missing")},
+        "groups": list(words["groups"]),
+        "features": listed(words["features"]),
+        "threshold": words["threshold"],
+        "cuts": cuts,
+        "continuous": list(words["continuous"]),
+        "intersections": words["intersections"],
+        "model": words["model"],
+    }
+    return {
+        key: value for key, value in said.items() if value is not None and value is not False and value not in ([], {})
+    }
+
+
+def open_data(file: Path, said: Mapping[str, Any], *, trust_pickle: bool) -> tuple[AuditData, Any]:
+    """Load the model, if one is named, and read the file.
+
+    Parameters
+    ----------
+    file : Path
+        CSV, Parquet or Arrow.
+    said : mapping
+        A plan's ``[data]``.
+    trust_pickle : bool
+        Whether a pickled model may be loaded.
+
+    Returns
+    -------
+    data : AuditData
+    model : object or None
+    """
+    model = None if "model" not in said else load_model(said["model"], trust_pickle=trust_pickle)
+    options = {"groups": (), **{key: value for key, value in said.items() if key != "model"}}
+    return read(file, **options), model
+
+
+def listed(text: str | None) -> list[str]:
+    """Split words at commas."""
+    return [part.strip() for part in (text or "").split(",") if part.strip()]
+
+
+def pairs(option: str, items: Sequence[str]) -> dict[str, str]:
+    """Split words of the form ``COLUMN=VALUE``."""
+    found: dict[str, str] = {}
+    for item in items:
+        key, equals, value = item.partition("=")
+        if not equals or not key or not value:
+            raise UsageError(f"`{option} {item}` is not understood. Write `{option} COLUMN=VALUE`.")
+        found[key] = value
+    return found
+
+
+def _numbers(text: str) -> list[float]:
+    try:
+        return [float(part) for part in listed(text)]
+    except ValueError:
+        raise UsageError(f"`--cut …={text}` is not understood. Write numbers separated by commas.") from None

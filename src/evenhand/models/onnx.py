@@ -1,0 +1,118 @@
+"""An ONNX classifier with the face of a scikit-learn one, so that its inputs keep their names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import DataError, MissingDependencyError, UsageError
+
+FloatArray = NDArray[np.float64]
+
+_KINDS = {"float": np.float32, "double": np.float64, "int64": np.int64, "int32": np.int32, "bool": np.bool_}
+
+
+def onnx_session(path: Path) -> Any:
+    """Open an ONNX file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Returns
+    -------
+    onnxruntime.InferenceSession
+    """
+    try:
+        import onnxruntime  # type: ignore[import-not-found,unused-ignore]
+    except ImportError as error:
+        raise MissingDependencyError(
+            "An ONNX model needs onnxruntime. Install it with `pip install 'evenhand[models]'`."
+        ) from error
+    try:
+        return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime's own tree of exceptions has no public base
+        raise UsageError(f"Model file `{path}` is not an ONNX model: {_first_line(error)}.") from error
+
+
+class OnnxClassifier:
+    """A session that is asked as an estimator is.
+
+    A session with one input of several columns takes a matrix. One with an input per column takes columns by the
+    names of its inputs, text included.
+
+    Parameters
+    ----------
+    session : onnxruntime.InferenceSession
+        Its last output is the probability of class 1, of both classes, or a mapping of class to probability.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        0 and 1; decision 1 from a probability of 0.5 on.
+    n_features_in_ : int
+        Columns it takes, where it says so.
+    feature_names_in_ : ndarray of str
+        Their names, where there is one input per column.
+    """
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+        self._inputs = list(session.get_inputs())
+        self.classes_ = np.array([0, 1])
+        widths = [_width(one) for one in self._inputs]
+        if len(self._inputs) > 1 or widths[0] == 1:
+            self.feature_names_in_ = np.array([one.name for one in self._inputs], dtype=object)
+            self.n_features_in_ = len(self._inputs)
+        elif widths[0] is not None:
+            self.n_features_in_ = widths[0]
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probabilities of class 0 and class 1, shape (rows, 2)."""
+        last = self._session.run(None, self._feed(X))[-1]  # classifiers give labels first, probabilities last
+        if isinstance(last, list):  # one mapping of class to probability per row
+            last = [[row[key] for key in sorted(row)] for row in last]
+        values = np.asarray(last, dtype=np.float64)
+        one = values[:, 1] if values.ndim == 2 and values.shape[1] == 2 else values.reshape(-1)
+        if one.shape != (len(X),) or not np.all((one >= -1e-6) & (one <= 1 + 1e-6)):
+            raise DataError(
+                f"The ONNX model's last output, of shape {values.shape} for {len(X)} rows, is no probability of two "
+                "classes. Export the model with its probabilities, or wrap it in a function."
+            )
+        one = np.clip(one, 0.0, 1.0)
+        return np.column_stack([1 - one, one])
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """Return decisions 0 or 1."""
+        return (self.predict_proba(X)[:, 1] >= 0.5).astype(np.int64)
+
+    def _feed(self, X: Any) -> Mapping[str, Any]:
+        if not hasattr(self, "feature_names_in_"):
+            return {self._inputs[0].name: np.asarray(X).astype(_kind(self._inputs[0]))}
+        named = hasattr(X, "columns")
+        columns = [X[one.name].to_numpy() if named else np.asarray(X)[:, j] for j, one in enumerate(self._inputs)]
+        return {
+            one.name: np.asarray(column).astype(_kind(one)).reshape((-1, 1) if len(one.shape) == 2 else -1)
+            for one, column in zip(self._inputs, columns, strict=True)
+        }
+
+
+def _width(entry: Any) -> int | None:
+    shape = list(getattr(entry, "shape", None) or [])
+    if len(shape) == 1:
+        return 1
+    return shape[1] if len(shape) == 2 and isinstance(shape[1], int) else None
+
+
+def _kind(entry: Any) -> Any:
+    name = str(entry.type).removeprefix("tensor(").removesuffix(")")
+    return _KINDS.get(name, np.str_ if name == "string" else np.float32)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
