@@ -27,6 +27,7 @@ if _typing.TYPE_CHECKING:
     from evenhand.audits.projection_criteria import Criterion
     from evenhand.audits.proxy import audit_proxy
     from evenhand.audits.tail import audit_tail
+    from evenhand.sizing import PowerResult, power
 
 __version__ = _version("evenhand")
 
@@ -38,6 +39,8 @@ _LATER = {
     "Criterion": "evenhand.audits.projection_criteria",
     "audit_proxy": "evenhand.audits.proxy",
     "audit_tail": "evenhand.audits.tail",
+    "PowerResult": "evenhand.sizing",
+    "power": "evenhand.sizing",
 }
 
 
@@ -64,6 +67,7 @@ __all__ = [
     "Metric",
     "MissingDependencyError",
     "Plan",
+    "PowerResult",
     "UsageError",
     "Verdict",
     "audit",
@@ -74,6 +78,7 @@ __all__ = [
     "audit_tail",
     "cell_metric",
     "datasets",
+    "power",
     "read",
     "row_metric",
     "similarity",

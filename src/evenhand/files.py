@@ -1,17 +1,15 @@
-"""Writing a file so that a reader never sees half of it."""
+"""Writing files so that a reader never sees half of them."""
 
 from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 
 def write_atomic(path: Path, text: str) -> None:
     """Write a whole text file or nothing.
-
-    The text goes to a temporary file beside the target, which then takes the target's place in one
-    step. An interrupt or a full disk leaves the old file, or none.
 
     Parameters
     ----------
@@ -29,15 +27,43 @@ def write_atomic(path: Path, text: str) -> None:
     ...     target.read_text()
     'whole'
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    write_all({path: text})
+
+
+def write_all(texts: Mapping[Path, str]) -> None:
+    """Write several text files, or none of them.
+
+    Each text goes to a temporary file beside its target; only when all are on the disk do they take the
+    targets' places. An interrupt or a full disk while writing leaves the old files, or none.
+
+    Parameters
+    ----------
+    texts : mapping of Path to str
+        Where each file goes, and its content; folders are made when missing.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     first, second = pathlib.Path(folder) / "a.txt", pathlib.Path(folder) / "b.txt"
+    ...     write_all({first: "one", second: "two"})
+    ...     first.read_text(), second.read_text()
+    ('one', 'two')
+    """
+    waiting: list[tuple[Path, Path]] = []
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o644)
-        os.replace(name, path)
+        for path, text in texts.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+            waiting.append((Path(name), path))
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(name, 0o644)
+        for made, path in waiting:
+            os.replace(made, path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        for made, _ in waiting:
+            made.unlink(missing_ok=True)
         raise

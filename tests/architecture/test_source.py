@@ -28,6 +28,7 @@ LEVELS = {
     "similarity": 10,
     "audits": 11,
     "mitigation": 12,
+    "sizing": 12,
     "plan": 13,
     "run": 14,
     "report": 15,

@@ -162,15 +162,49 @@ def test_sampling_weights_are_never_ignored():
         eh.audit_group(data, metrics=["calibration_error"], rng=0)
 
 
-def test_max_t_shares_permutations_and_says_its_caveat():
-    result = eh.audit_group(planted(), metrics=["fnr", "tpr", "fpr"], correction="max-t", rng=0)
-    fnr, tpr, fpr = result
-    assert fnr.pvalue_adjusted == tpr.pvalue_adjusted
-    assert fnr.verdict == "disparity"
-    assert fpr.pvalue_adjusted >= fpr.pvalue
-    assert "Holm is" in result.evidence[0]["correction_caveat"]
-    with pytest.raises(eh.UsageError, match="`auc` is no rate"):
-        eh.audit_group(planted(), metrics=["auc"], correction="max-t", rng=0)
+def test_max_t_takes_every_metric_and_is_never_stricter_than_holm_among_those_it_joins():
+    metrics = ["fnr", "tpr", "fpr", "f1", "balanced_accuracy", "auc", "brier"]
+    joint = eh.audit_group(planted(), metrics=metrics, correction="max-t", n_resamples=999, rng=0)
+    holm = eh.audit_group(planted(), metrics=metrics, n_resamples=999, rng=0)
+    assert joint[0].pvalue_adjusted == pytest.approx(joint[1].pvalue_adjusted, rel=1e-6)  # tpr is 1 - fnr
+    assert all(a.pvalue <= a.pvalue_adjusted <= b.pvalue_adjusted for a, b in zip(joint, holm, strict=True))
+    assert all("influence" in e["correction_note"] for e in joint.evidence)
+
+
+def test_max_t_does_not_see_the_order_of_rows():
+    rng = np.random.default_rng(1)
+    n = 300
+    y, p, g = rng.integers(0, 2, n), rng.random(n), rng.integers(0, 3, n)
+
+    def adjusted(order):
+        data = eh.AuditData.from_arrays(
+            outcome=y[order], decision=p[order] > 0.5, score=p[order], groups={"g": g[order]}
+        )
+        found = eh.audit_group(data, metrics=["fnr", "tpr", "auc"], correction="max-t", n_resamples=199, rng=0)
+        return [f.pvalue_adjusted for f in found]
+
+    assert adjusted(np.arange(n)) == adjusted(rng.permutation(n))
+
+
+def test_max_t_never_refuses_what_cannot_be_joined():
+    rng = np.random.default_rng(0)
+    n = 400
+    y, p = rng.integers(0, 2, n), rng.random(n)
+    data = eh.AuditData.from_arrays(
+        outcome=y,
+        decision=p > 0.5,
+        score=p,
+        groups={"g": np.arange(n) % 3, "age": rng.normal(size=n)},
+        continuous=["age"],
+    )
+    median = eh.row_metric("median_score", lambda rows: float(np.median(rows["score"])), needs=("score",))
+    result = eh.audit_group(
+        data, metrics=["fnr", "auc", "calibration_error", median], correction="max-t", n_resamples=99, rng=0
+    )
+    joined = [f.measure for f, e in zip(result, result.evidence, strict=True) if "adjusted_pvalue" in e]
+    assert joined == ["fnr", "fnr", "auc", "auc"]
+    assert {f.measure for f in result} >= {"fnr_global", "calibration_error", "median_score", "fnr_correlation"}
+    assert all(f.pvalue_adjusted >= f.pvalue for f in result if f.verdict != "not_computable")
 
 
 def test_the_papers_schemes_are_there():

@@ -44,9 +44,10 @@ from evenhand.audits.comparison import Raw, compare_all, compare_pair, correlate
 from evenhand.audits.joint import joint_adjustment
 from evenhand.audits.margin import Margin, parse_margin
 from evenhand.audits.sampling import check_needs, samples_of
+from evenhand.audits.thresholds import with_curves
 from evenhand.audits.verdict import settle
 from evenhand.errors import DataError, UsageError, near_matches
-from evenhand.inference.multiplicity import METHODS as CORRECTIONS
+from evenhand.inference.multiplicity import CORRECTIONS
 from evenhand.inference.pvalues import ALTERNATIVES
 from evenhand.inference.samples import Draws
 from evenhand.intake import Attribute, AuditData
@@ -114,9 +115,10 @@ def audit_group(
         Coverage of each interval, ``1 - alpha`` by default; intervals are not adjusted for their number.
     alternative : {"two-sided", "greater", "less"}
         Of the group's value compared with the reference's.
-    correction : {"holm", "bonferroni", "bh", "none", "max-t"}
-        How p-values are adjusted over the findings. "max-t" shares permutations between metrics; it is not
-        guaranteed when groups differ in more than the metric.
+    correction : {"holm", "bonferroni", "bh", "gatekeeping", "max-t", "none"}
+        How p-values are adjusted over the findings. "max-t" uses the dependence between comparisons and is never
+        stricter than Holm among them; it holds in large samples. "gatekeeping" orders several audits of a plan;
+        alone it is Holm.
     n_resamples : int
         Random permutations, where the distribution is not exact.
     method : {"auto", "exact", "permutation", "limit"}
@@ -161,6 +163,7 @@ def audit_group(
     raw = list(_questions(data, chosen, options, draws, progress or _silent))
     if correction == "max-t":
         raw = joint_adjustment(raw, data, chosen, draws)
+    raw = with_curves(raw, data, chosen)
     result = AuditResult(
         audit="group",
         findings=tuple(r.finding for r in raw),
@@ -172,6 +175,33 @@ def audit_group(
         notes=data.notes,
     )
     return settle([result], alpha=alpha, correction=correction)[0]
+
+
+def comparisons(
+    data: AuditData,
+    metrics: Sequence[str | Metric] | str | Metric | None = None,
+    *,
+    reference: Mapping[str, str] | str | None = None,
+    compare: str = "reference",
+    alpha: float = 0.05,
+) -> Iterator[tuple[Metric, Attribute, int, int]]:
+    """Yield each pair of groups that an audit of these data would compare; errors are the audit's.
+
+    Parameters
+    ----------
+    data, metrics, reference, compare, alpha
+        As for `audit_group`.
+
+    Yields
+    ------
+    tuple
+        Metric, attribute, and the codes of the group and of its reference.
+    """
+    chosen, options = _prepare(data, metrics, reference, compare, False, None, alpha, None, "none")
+    for metric in chosen:
+        for attribute in data.attributes:
+            for a, b in _pairs(attribute, options):
+                yield metric, attribute, a, b
 
 
 def _questions(
@@ -245,7 +275,7 @@ def _prepare(
         margin=bounds,
         alpha=alpha,
         level=1 - alpha if level is None else level,
-        correction=_one_of("correction", correction, (*CORRECTIONS, "max-t")),
+        correction=_one_of("correction", correction, CORRECTIONS),
     )
     if bounds is not None and ratio and not bounds.ratio:
         raise UsageError(
@@ -261,7 +291,7 @@ def _references(data: AuditData, wanted: Mapping[str, str] | str | None) -> dict
         if len(names) != 1:
             raise UsageError(
                 f"`reference` is the single label `{wanted}` but there are {len(names)} attributes. "
-                f"Give a mapping such as {{{names[0]!r}: {wanted!r}}}."
+                f"Give a mapping such as {{{(names or ['sex'])[0]!r}: {wanted!r}}}."
             )
         wanted = {names[0]: wanted}
     wanted = dict(wanted or {})

@@ -12,7 +12,12 @@ from typing import Any
 
 import click
 
-from evenhand.results import AuditRun, Verdict, printable
+from evenhand.files import write_all
+from evenhand.report import to_html, to_junit, to_markdown
+from evenhand.report.compose import compose
+from evenhand.results import AuditRun, Finding, Verdict, printable
+
+Fails = Callable[[Finding], bool]
 
 _STYLES: dict[str, dict[str, Any]] = {
     Verdict.DISPARITY: {"fg": "red", "bold": True},
@@ -22,7 +27,7 @@ _STYLES: dict[str, dict[str, Any]] = {
 
 
 def show(run: AuditRun) -> None:
-    """Print a run: rows used, the table of findings, the reasons of those that decide, the count of verdicts."""
+    """Print a run: rows used, the table of findings, the main ones in words, the count of verdicts."""
     data = run.data
     click.echo(f"Rows: {data['rows_in']:,} in, {data['rows_used']:,} used.")
     for reason, number in data["rows_dropped"].items():
@@ -34,12 +39,14 @@ def show(run: AuditRun) -> None:
         verdict = line.rsplit(" ", 1)[-1]
         click.echo(line.removesuffix(verdict) + click.style(verdict, **_STYLES.get(verdict, {})))
     click.echo()
-    told = [f for f in run.findings if f.verdict is not Verdict.INCONCLUSIVE]
-    for finding in told:
-        click.echo(f"{finding.verdict}: {printable(finding.reason)}")
+    for section in compose(run).sections:
+        click.echo(click.style(section.question, bold=True))
+        for answer in section.answers:
+            click.echo(f"  {printable(answer)}")
+        absent = [e.finding.reason for e in section.entries if e.finding.verdict is Verdict.NOT_COMPUTABLE]
+        for reason in dict.fromkeys(absent):
+            click.echo(f"  not_computable: {printable(reason)}")
     tally = Counter(f.verdict for f in run.findings)
-    if tally[Verdict.INCONCLUSIVE]:
-        click.echo("inconclusive: see `reason` in findings.json for what could have been detected.")
     click.echo()
     click.echo(
         f"{len(run.findings)} findings at error rate {run.plan['alpha']:g} ({run.plan['correction']}): "
@@ -48,8 +55,8 @@ def show(run: AuditRun) -> None:
     )
 
 
-def write(run: AuditRun, folder: Path) -> Path:
-    """Write ``findings.json`` into a folder in one step and say where.
+def write(run: AuditRun, folder: Path, *, title: str = "Audit report", fails: Fails | None = None) -> None:
+    """Write the report, ``findings.json``, Markdown and JUnit into a folder, all or none, and say where.
 
     Parameters
     ----------
@@ -57,16 +64,20 @@ def write(run: AuditRun, folder: Path) -> Path:
         What was found.
     folder : Path
         Made when missing.
-
-    Returns
-    -------
-    Path
-        The file written.
+    title : str
+        Of the report.
+    fails : callable, optional
+        Which findings JUnit counts as failures; those with a disparity by default.
     """
-    path = folder / "findings.json"
-    run.to_json(path)
-    click.echo(f"Wrote {path}")
-    return path
+    write_all(
+        {
+            folder / "report.html": to_html(run, title=title),
+            folder / "report.md": to_markdown(run, title=title),
+            folder / "findings.json": run.to_json(),
+            folder / "junit.xml": to_junit(run, fails=fails),
+        }
+    )
+    click.echo(f"Wrote {folder / 'report.html'}, and findings.json, report.md and junit.xml beside it")
 
 
 @contextmanager

@@ -1,0 +1,213 @@
+"""From an `AuditRun` to a `Document`: the one place that decides what a report says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from evenhand.report import words
+from evenhand.report.bibliography import SOURCES
+from evenhand.report.document import Block, Cell, Document, Entry, Section, Table, Text, shown
+from evenhand.report.evidence import evidence_blocks, has_null
+from evenhand.report.sections import group, individual, projection, proxy, tail
+from evenhand.results import AuditResult, AuditRun, Finding, Verdict, printable
+
+_SECTIONS: dict[str, Callable[[AuditResult], list[Block]]] = {
+    "group": group.blocks,
+    "projection": projection.blocks,
+    "individual": individual.blocks,
+    "proxy": proxy.blocks,
+    "tail": tail.blocks,
+}
+_MOST_NULLS = 10  # drawn null distributions: each costs about 20 kB of the file
+_MOST_EVIDENCE = 150  # findings whose evidence is laid out: the file stays below 2 MB
+_MOST_ANSWERS = 3
+_SMALL = 50  # a group with fewer rows is pointed out
+
+
+def compose(run: AuditRun, *, title: str = "Audit report") -> Document:
+    """Decide what a report on a run says.
+
+    Parameters
+    ----------
+    run : AuditRun
+        What was found.
+    title : str
+        Of the report.
+
+    Returns
+    -------
+    Document
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> run = eh.audit(eh.datasets.planted(rows=4000, fnr=(0.1, 0.4), rng=0), rng=0)
+    >>> compose(run).headline
+    'A disparity is shown in 3 of 4 findings.'
+    """
+    run = AuditRun.from_dict(_printable(run.to_dict()))
+    tally = Counter(f.verdict for f in run.findings)
+    correction, by = words.CORRECTIONS.get(str(run.plan.get("correction")), (str(run.plan.get("correction")), ()))
+    drawn, told = _drawn(run), _told_findings(run)
+    sections = []
+    number = 0
+    for result in run.results:
+        sections.append(_section(result, number, drawn, told))
+        number += len(result)
+    keys = list(dict.fromkeys([*(key for s in sections for key in s.sources), *by]))
+    if any(f.margin is not None for f in run.findings):
+        keys.append("schuirmann1987")
+    return Document(
+        title=title,
+        headline=_headline(tally, len(run.findings)),
+        summary=_summary(run, correction),
+        tally={v: tally[v] for v in Verdict},
+        sections=tuple(sections),
+        data=_data(run.data),
+        facts=_facts(run),
+        references=tuple((key, str(SOURCES[key]), SOURCES[key].address) for key in keys if key in SOURCES),
+        glossary=words.glossary(run),
+    )
+
+
+def _printable(value: Any) -> Any:
+    """Replace control characters in every text: they have no place in a page and break its parser."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, Mapping):
+        return {_printable(key): _printable(item) for key, item in value.items()}
+    return [_printable(item) for item in value] if isinstance(value, list) else value
+
+
+def _headline(tally: Mapping[Verdict, int], total: int) -> str:
+    findings = f"{total} finding{'s' if total != 1 else ''}"
+    if tally[Verdict.DISPARITY]:
+        return f"A disparity is shown in {tally[Verdict.DISPARITY]} of {findings}."
+    if total and tally[Verdict.EQUIVALENT] == total:
+        return f"All {findings} are shown to lie inside the margin."
+    if tally[Verdict.EQUIVALENT]:
+        return f"No disparity is shown; {tally[Verdict.EQUIVALENT]} of {findings} are shown to lie inside the margin."
+    return f"Nothing is shown either way in {findings}. That does not mean there is no disparity."
+
+
+def _summary(run: AuditRun, correction: str) -> tuple[Text, ...]:
+    alpha = float(run.plan.get("alpha", 0.05))
+    rate = "an expected share of false findings" if run.plan.get("correction") == "bh" else "an error rate"
+    found = [
+        Text(
+            text=f"All findings share {rate} of {alpha:.3g}: p-values are adjusted over all of them by {correction}."
+            if run.plan.get("correction") != "none"
+            else f"Each finding alone has an error rate of {alpha:.3g}; nothing is corrected for their number."
+        ),
+        Text(
+            text="A disparity says that groups, or comparable people, are treated differently beyond chance. "
+            "It does not say why, and it does not say whether a law is broken.",
+            kind="note",
+        ),
+    ]
+    return tuple(found)
+
+
+def _drawn(run: AuditRun) -> set[int]:
+    """Choose the findings whose null distribution is drawn: the smallest adjusted p-values first."""
+    pairs = [(f, e) for r in run.results for f, e in zip(r.findings, r.evidence, strict=True)]
+    able = [j for j, (f, e) in enumerate(pairs) if has_null(f, e)]
+    able.sort(key=lambda j: (run.findings[j].pvalue_adjusted, j))
+    return set(able[:_MOST_NULLS])
+
+
+def _told_findings(run: AuditRun) -> set[int]:
+    """Choose the findings whose evidence is laid out: those that decide come first."""
+    order = sorted(range(len(run.findings)), key=lambda j: (run.findings[j].verdict is Verdict.INCONCLUSIVE, j))
+    return set(order[:_MOST_EVIDENCE])
+
+
+def _section(result: AuditResult, start: int, drawn: set[int], told: set[int]) -> Section:
+    entries = tuple(
+        Entry(
+            key=f"finding-{start + j + 1}",
+            finding=f,
+            blocks=evidence_blocks(f, e, drawn=start + j in drawn) if start + j in told else (),
+        )
+        for j, (f, e) in enumerate(zip(result.findings, result.evidence, strict=True))
+    )
+    notes: list[Block] = [Text(text=note, kind="note") for note in result.notes]
+    tally = Counter(f.verdict for f in result.findings)
+    return Section(
+        audit=result.audit,
+        question=words.QUESTIONS.get(result.audit, ""),
+        tally={v: tally[v] for v in Verdict},
+        answers=_answers(result),
+        blocks=(*notes, *_SECTIONS[result.audit](result)),
+        entries=entries,
+        method=words.METHODS.get(result.audit, ""),
+        sources=words.SOURCES_OF.get(result.audit, ()),
+    )
+
+
+def _answers(result: AuditResult) -> tuple[str, ...]:
+    """Return the main findings: those that decide, the surest first; otherwise why nothing is decided."""
+    pairs = list(zip(result.findings, result.evidence, strict=True))
+    for verdict in (Verdict.DISPARITY, Verdict.EQUIVALENT, Verdict.INCONCLUSIVE, Verdict.NOT_COMPUTABLE):
+        chosen = [p for p in pairs if p[0].verdict is verdict]
+        if not chosen:
+            continue
+        # Of one measure the surest; the measures in the order of the audit.
+        chosen.sort(key=lambda p: p[0].pvalue_adjusted if p[0].pvalue_adjusted == p[0].pvalue_adjusted else 2.0)
+        seen: dict[str, tuple[Finding, Mapping[str, Any]]] = {}
+        for pair in chosen:
+            name, part, _ = pair[0].measure.removesuffix("_global").partition(":")
+            seen.setdefault(name + part, pair)
+        picked = list(seen.values())[:_MOST_ANSWERS]
+        decides = verdict in (Verdict.DISPARITY, Verdict.EQUIVALENT)
+        return tuple(str(e.get("fact") or f.reason) if decides else f.reason for f, e in picked)
+    return ()
+
+
+def _data(data: Mapping[str, Any]) -> tuple[Block, ...]:
+    rows: list[tuple[Cell, ...]] = [("Rows in the file", data["rows_in"]), ("Rows used", data["rows_used"])]
+    rows += [(f"Dropped: {reason}", n) for reason, n in data["rows_dropped"].items()]
+    rows += [(f"Column for {role}", str(name)) for role, name in data["columns"].items()]
+    found: list[Block] = [Table(title="Rows and columns", head=("What", "Value"), rows=tuple(rows))]
+    for name, sizes in data["groups"].items():
+        total = sum(sizes.values()) or 1
+        found.append(
+            Table(
+                title=f"Groups of {name}",
+                head=("Group", "Rows", "Share", ""),
+                rows=tuple(
+                    (label, n, f"{n / total:.1%}", "few rows: wide intervals, little power" if n < _SMALL else "")
+                    for label, n in sizes.items()
+                ),
+                folded=len(sizes) > 25,
+            )
+        )
+    found += [Text(text=note, kind="note") for note in data["notes"]]
+    return tuple(found)
+
+
+def _facts(run: AuditRun) -> Table:
+    rows: list[tuple[Cell, ...]] = [
+        ("Error rate", float(run.plan.get("alpha", 0.05))),
+        ("Correction", str(run.plan.get("correction"))),
+        ("Audits", ", ".join(str(a) for a in run.plan.get("audits", ()))),
+        ("Seed", str(run.seed)),
+        ("Fingerprint of the data", str(run.data.get("fingerprint"))),
+    ]
+    if run.plan.get("hash"):
+        rows.append(("Fingerprint of the plan", str(run.plan["hash"])))
+    rows += [(f"Version of {name}", version) for name, version in run.versions.items()]
+    for result in run.results:
+        told = [f"{k} = {_told(v)}" for k, v in result.options.items() if v not in (None, [], {}, "")]
+        rows.append((f"Options of {result.audit}", "; ".join(told)))
+    return Table(title="To repeat this run", head=("What", "Value"), rows=tuple(rows))
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{k}: {_told(v)}" for k, v in value.items())
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(_told(v) for v in value)
+    return shown(value) if isinstance(value, float) else str(value)

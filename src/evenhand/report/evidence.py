@@ -1,0 +1,153 @@
+"""The evidence behind one finding, the same for all audits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from evenhand.inference.exact import exact_null
+from evenhand.report.document import Block, Cell, Table, Text, p_value
+from evenhand.report.figures import histogram
+from evenhand.results import Finding
+
+_SAID = ("fact", "planning", "warnings", "reason", "statistic", "test", "equivalence_pvalue", "adjusted_pvalue")
+_FACTS = {
+    "exact": "Exact",
+    "n_resamples": "Random permutations",
+    "pvalue_low": "p-value, Monte-Carlo low",
+    "pvalue_high": "p-value, Monte-Carlo high",
+    "pvalue_floor": "Smallest possible p-value",
+}
+
+
+def evidence_blocks(finding: Finding, evidence: Mapping[str, Any], *, drawn: bool) -> tuple[Block, ...]:
+    """Lay out what is behind a finding: the counts, the test, what chance alone gives, warnings.
+
+    Parameters
+    ----------
+    finding : Finding
+        What was found.
+    evidence : mapping
+        As plain data.
+    drawn : bool
+        Whether the null distribution is drawn, where there is one.
+
+    Returns
+    -------
+    tuple of block
+
+    Examples
+    --------
+    >>> row = Finding(audit="group", measure="fnr", groups=("a", "b"), estimate=0.1, reason="Because.")
+    >>> [type(b).__name__ for b in evidence_blocks(row, {}, drawn=True)]
+    ['Text', 'Table']
+    """
+    blocks: list[Block] = [Text(text=finding.reason)]
+    blocks += [Text(text=str(w), kind="warning") for w in evidence.get("warnings") or ()]
+    if finding.counts:
+        blocks.append(_counts(finding, evidence))
+    blocks.append(_test(finding, evidence))
+    if drawn and has_null(finding, evidence):
+        blocks.append(_null(finding, evidence))
+    return tuple(blocks)
+
+
+def has_null(finding: Finding, evidence: Mapping[str, Any]) -> bool:
+    """Say whether what chance alone gives can be drawn: it was drawn at random, or it is known exactly.
+
+    Parameters
+    ----------
+    finding : Finding
+        What was found.
+    evidence : mapping
+        As plain data.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> has_null(Finding(audit="group", measure="fnr", groups=(), estimate=0.1), {})
+    False
+    """
+    if evidence.get("null"):
+        return isinstance(evidence.get("statistic"), int | float)
+    return bool(evidence.get("exact")) and _trials(finding) is not None
+
+
+def _trials(finding: Finding) -> tuple[list[int], list[int]] | None:
+    counts = [finding.counts.get(name, {}) for name in finding.groups]
+    if len(counts) != 2 or any(not c.get("denominator") for c in counts):
+        return None
+    return [int(c["numerator"]) for c in counts], [int(c["denominator"]) for c in counts]
+
+
+def _null(finding: Finding, evidence: Mapping[str, Any]) -> Block:
+    title = f"What chance alone gives: {finding.measure}"
+    null, trials = evidence.get("null"), _trials(finding)
+    if not null and trials is not None:
+        (x0, x1), (n0, n1) = trials
+        edges, shares = exact_null(*trials)
+        caption = "Bars: the difference of rates when group labels are shuffled. Line: the difference of these data."
+        return histogram(
+            title, caption, edges, shares, observed=x0 / n0 - x1 / n1, x="difference of rates", y="share of shuffles"
+        )
+    return histogram(
+        title,
+        "Bars: the statistic when group labels are shuffled. Line: the statistic of these data.",
+        evidence["null"]["edges"],
+        evidence["null"]["counts"],
+        observed=abs(float(evidence["statistic"])),
+        x="size of the statistic",
+        y="shuffles",
+    )
+
+
+def _counts(finding: Finding, evidence: Mapping[str, Any]) -> Table:
+    values = evidence.get("values")
+    values = values if isinstance(values, Mapping) else {}
+    keys = list(dict.fromkeys(key for counts in finding.counts.values() for key in counts))
+    head = ("Group", *(key.replace("_", " ").capitalize() for key in keys), *(("Value",) if values else ()))
+    rows = []
+    for name, counts in finding.counts.items():
+        row: list[Cell] = [name, *(_whole(counts.get(key)) for key in keys)]
+        if values:
+            row.append(values.get(name))
+        rows.append(tuple(row))
+    return Table(title="Counts behind it", head=head, rows=tuple(rows))
+
+
+def _test(finding: Finding, evidence: Mapping[str, Any]) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    if evidence.get("test"):
+        rows.append(("Test", str(evidence["test"])))
+    if isinstance(evidence.get("statistic"), int | float):
+        rows.append(("Statistic", evidence["statistic"]))
+    rows += [("p-value", p_value(finding.pvalue)), ("p-value, adjusted", p_value(finding.pvalue_adjusted))]
+    inside = evidence.get("equivalence_pvalue")
+    if inside is not None:
+        rows.append(("p-value for lying outside the margin", p_value(inside)))
+    drawn_at_random = bool(evidence.get("n_resamples"))
+    for key, name in _FACTS.items():
+        if evidence.get(key) is not None and (drawn_at_random or key in ("exact", "pvalue_floor")):
+            value = evidence[key]
+            rows.append((name, ("yes" if value else "no") if isinstance(value, bool) else value))
+    if finding.margin is not None:
+        rows.append(("Margin", finding.margin))
+    if finding.interval is not None:
+        i = finding.interval
+        rows += [
+            (f"{i.level:.0%} interval, low", i.low),
+            (f"{i.level:.0%} interval, high", i.high),
+            ("Interval made by", i.kind),
+        ]
+    for key, value in evidence.items():
+        if key not in (*_SAID, *_FACTS) and isinstance(value, int | float | str) and value != "":
+            told: Cell = ("yes" if value else "no") if isinstance(value, bool) else value
+            rows.append((key.replace("_", " ").capitalize(), told))
+    return Table(title="The test", head=("What", "Value"), rows=tuple(rows))
+
+
+def _whole(value: float | None) -> Cell:
+    return int(value) if value is not None and float(value).is_integer() else value

@@ -1,0 +1,183 @@
+"""A document as one HTML file that works offline."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+
+import jinja2
+from markupsafe import Markup, escape
+
+from evenhand.files import write_atomic
+from evenhand.report import words
+from evenhand.report.charts import Charts, library
+from evenhand.report.compose import compose
+from evenhand.report.document import Cell, Document, Section, Table, Text, compared, p_value, shown
+from evenhand.results import AuditRun, Verdict
+
+_LONG = 30  # a longer table of findings is opened by hand
+_POLICY = "evenhand-content-security-policy"
+
+
+def to_html(run: AuditRun, path: str | Path | None = None, *, title: str = "Audit report") -> str:
+    """Write a run as one HTML file.
+
+    Everything is inside: no request leaves the page, and its content security policy forbids any. Tables
+    are readable without scripts; with them, charts answer to the pointer.
+
+    Parameters
+    ----------
+    run : AuditRun
+        What was found.
+    path : str or Path, optional
+        Where to write it, in one step.
+    title : str
+        Of the page.
+
+    Returns
+    -------
+    str
+        The page.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> run = eh.audit(eh.datasets.planted(rows=400, rng=0), plan=eh.Plan(group={"metrics": ["fnr"]}), rng=0)
+    >>> to_html(run)[:15]
+    '<!doctype html>'
+    """
+    text = render(compose(run, title=title))
+    if path is not None:
+        write_atomic(Path(path), text)
+    return text
+
+
+def render(page: Document) -> str:
+    """Lay a document out as HTML.
+
+    Parameters
+    ----------
+    page : Document
+        What it says.
+
+    Returns
+    -------
+    str
+    """
+    template = _environment().from_string(_part("report.html.jinja"))
+    script, drawing = _part("report.js"), library()
+    text = template.render(
+        page=page,
+        charts=Charts(),
+        verdicts=list(words.VERDICT_WORDS.items()),
+        css=Markup(_part("report.css")),
+        script=Markup(script),
+        library=Markup(drawing),
+        version=version("evenhand"),
+        policy_mark=_POLICY,
+    ).lstrip()
+    return text.replace(_POLICY, _policy(drawing, script), 1)
+
+
+def _policy(*scripts: str) -> str:
+    """Allow these scripts by their hash and forbid every request, form and frame."""
+    hashes = " ".join(
+        "'sha256-" + base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() + "'" for s in scripts
+    )
+    return f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+
+
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
+    environment.globals.update(
+        shown=shown,
+        compared=compared,
+        numeric=_numeric,
+        findings_table=findings_table,
+        evidence_of=_evidence_of,
+        coded=coded,
+        is_verdict=lambda value: isinstance(value, Verdict),
+        is_text=lambda item: isinstance(item, Text),
+        is_table=lambda item: isinstance(item, Table),
+    )
+    return environment
+
+
+def coded(text: str) -> Markup:
+    """Escape a text and set what stands between backticks as code.
+
+    Parameters
+    ----------
+    text : str
+        Names in it come from strangers.
+
+    Returns
+    -------
+    Markup
+
+    Examples
+    --------
+    >>> coded("Column `<b>` is missing.")
+    Markup('Column <code>&lt;b&gt;</code> is missing.')
+    """
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+
+def findings_table(section: Section) -> Table:
+    """Return the table of all findings of a section, each with the way to its evidence.
+
+    Parameters
+    ----------
+    section : Section
+        Of one audit.
+
+    Returns
+    -------
+    Table
+    """
+    rows: list[tuple[Cell, ...]] = []
+    for entry in section.entries:
+        f = entry.finding
+        rows.append(
+            (
+                f.measure,
+                compared(f.groups),
+                f.estimate,
+                None if f.interval is None else f"[{shown(f.interval.low)}, {shown(f.interval.high)}]",
+                p_value(f.pvalue),
+                p_value(f.pvalue_adjusted),
+                f.verdict,
+            )
+        )
+    return Table(
+        title=f"All findings of the {section.audit} audit",
+        head=("Measure", "Groups", "Estimate", "Interval", "p", "p adjusted", "Verdict"),
+        rows=tuple(rows),
+        links=tuple(entry.key if entry.blocks else "" for entry in section.entries),
+        folded=len(section.entries) > _LONG,
+    )
+
+
+def _evidence_of(section: Section) -> str:
+    told = sum(1 for entry in section.entries if entry.blocks)
+    if told < len(section.entries):
+        return f"{told} of {len(section.entries)} findings; the others are in findings.json"
+    return f"{told} finding{'s' if told != 1 else ''}"
+
+
+def _numeric(table: Table) -> list[bool]:
+    """Say which columns stand to the right: those with numbers, and with nothing longer than one."""
+    columns = [[row[j] for row in table.rows] for j in range(len(table.head))]
+    return [
+        any(isinstance(value, int | float) for value in column)
+        and all(len(value) < 9 for value in column if isinstance(value, str))
+        for column in columns
+    ]
+
+
+def _part(name: str) -> str:
+    return files("evenhand.report").joinpath("page", name).read_text(encoding="utf-8")

@@ -1,0 +1,76 @@
+"""A document as Markdown: for pull requests and wikis, tables and no charts."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from evenhand.files import write_atomic
+from evenhand.report import words
+from evenhand.report.compose import compose
+from evenhand.report.document import Block, Document, Figure, Table, Text, shown
+from evenhand.report.html import findings_table
+from evenhand.results import AuditRun, printable
+
+
+def to_markdown(run: AuditRun, path: str | Path | None = None, *, title: str = "Audit report") -> str:
+    """Write a run as Markdown.
+
+    Parameters
+    ----------
+    run : AuditRun
+        What was found.
+    path : str or Path, optional
+        Where to write it, in one step.
+    title : str
+        Of the page.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> run = eh.audit(eh.datasets.planted(rows=400, rng=0), plan=eh.Plan(group={"metrics": ["fnr"]}), rng=0)
+    >>> to_markdown(run).splitlines()[0]
+    '# Audit report'
+    """
+    text = _render(compose(run, title=title))
+    if path is not None:
+        write_atomic(Path(path), text)
+    return text
+
+
+def _render(page: Document) -> str:
+    parts = [f"# {_inert(page.title)}", f"**{_inert(page.headline)}**", *(_block(item) for item in page.summary)]
+    for section in page.sections:
+        parts += [f"## {section.audit.capitalize()}", f"*{section.question}*"]
+        parts += [f"- {_inert(answer)}" for answer in section.answers]
+        parts += [_block(item) for item in section.blocks if isinstance(item, Text)]
+        parts.append(_table(findings_table(section)))
+    parts += ["## Data", *(_block(item) for item in page.data), "## Methods"]
+    parts += [f"**{s.audit.capitalize()}.** {s.method} {' '.join(f'[{k}]' for k in s.sources)}" for s in page.sections]
+    parts += ["## References", "\n".join(f"- **{k}** {_inert(t)} {a}".rstrip() for k, t, a in page.references)]
+    meanings = [*((shown(v), t) for v, t in words.VERDICT_WORDS.items()), *page.glossary]
+    parts += ["## Glossary", "\n".join(f"- **{_inert(w)}**: {_inert(m)}" for w, m in meanings)]
+    parts += ["## To repeat this run", _table(page.facts)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _block(item: Block) -> str:
+    if isinstance(item, Text):
+        return ("> " if item.kind != "plain" else "") + _inert(item.text)
+    return _table(item.table if isinstance(item, Figure) else item)
+
+
+def _table(table: Table) -> str:
+    lines = [" | ".join(_inert(name) for name in table.head), " | ".join("---" for _ in table.head)]
+    lines += [" | ".join(_inert(shown(value)) for value in row) for row in table.rows]
+    return f"**{_inert(table.title)}**\n\n" + "\n".join(f"| {line} |" for line in lines)
+
+
+def _inert(text: str) -> str:
+    """Escape what Markdown or HTML inside it would act upon: names come from strangers."""
+    text = printable(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\*_\[\]|!#~])", r"\\\1", text)

@@ -1,0 +1,132 @@
+"""The group audit's figures: differences with intervals, and differences over decision thresholds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from evenhand.metrics import METRICS
+from evenhand.report.document import Block, Text, compared, shown
+from evenhand.report.figures import forest, lines, number
+from evenhand.results import AuditResult, Finding
+
+_MOST_SERIES = 4
+_MOST_LINES = 40
+
+
+def blocks(result: AuditResult) -> list[Block]:
+    """Return the figures of a group audit.
+
+    Parameters
+    ----------
+    result : AuditResult
+        As plain data.
+
+    Returns
+    -------
+    list of block
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> run = eh.audit(eh.datasets.planted(rows=400, rng=0), plan=eh.Plan(group={"metrics": ["fnr"]}), rng=0)
+    >>> [b.title for b in blocks(run.results[0])][1:]
+    ['fnr over decision thresholds', 'fnr: test at each threshold']
+    """
+    found: list[Block] = []
+    for measure in dict.fromkeys(f.measure for f in result.findings):
+        rows = [f for f in result.findings if f.measure == measure and f.interval is not None]
+        if rows:
+            found.append(_forest(measure, rows))
+            if len(rows) > _MOST_LINES:
+                found.append(Text(text=f"The first {_MOST_LINES} of {len(rows)} comparisons are drawn.", kind="note"))
+    for measure in dict.fromkeys(f.measure for f in result.findings):
+        found += _thresholds(measure, result)
+    return found
+
+
+def _forest(measure: str, findings: Sequence[Finding]) -> Block:
+    ratio = measure.endswith("_ratio")
+    margins = sorted({f.margin for f in findings if f.margin is not None})
+    ends = [end for m in margins for end in ((m, 1 / m) if ratio else (-m, m))]
+    firsts = [f.groups[0] for f in findings]
+    short = len(set(firsts)) == len(firsts)  # one comparison per group: its name is enough
+    rows = [
+        {
+            "label": f.groups[0] if short else compared(f.groups),
+            "estimate": number(f.estimate),
+            "low": number(f.interval.low),
+            "high": number(f.interval.high),
+            "verdict": shown(f.verdict),
+        }
+        for f in findings[:_MOST_LINES]
+        if f.interval is not None
+    ]
+    level = findings[0].interval.level if findings[0].interval else 0.95
+    caption = f"Point: estimate. Line: {level:.0%} interval, not adjusted for the number of comparisons. " + (
+        "At 1 the groups are alike." if ratio else "At 0 the groups are alike."
+    )
+    if ends:
+        caption += " Dashed: the margin that counts as negligible."
+    if short:
+        caption += f" Compared with {', '.join(dict.fromkeys(f.groups[-1] for f in findings))}."
+    return forest(
+        f"{_title(measure)}: {'ratio to' if ratio else 'difference from'} the reference",
+        caption,
+        rows,
+        value="ratio" if ratio else "difference",
+        none=1.0 if ratio else 0.0,
+        margin=ends,
+    )
+
+
+def _title(measure: str) -> str:
+    """Name a metric with what it is, where the catalogue knows it."""
+    name = measure.removesuffix("_ratio")
+    return f"{name}, {METRICS[name].says}" if name in METRICS else name
+
+
+def _thresholds(measure: str, result: AuditResult) -> list[Block]:
+    pairs = zip(result.findings, result.evidence, strict=True)
+    curves = [(f, e["thresholds"]) for f, e in pairs if f.measure == measure and e.get("thresholds")]
+    # The largest groups: the curves of small ones are all band.
+    curves.sort(key=lambda pair: -min((c.get("rows", 0) for c in pair[0].counts.values()), default=0))
+    curves = curves[:_MOST_SERIES]
+    if not curves:
+        return []
+    rows: list[dict[str, Any]] = []
+    tests: list[dict[str, Any]] = []
+    for finding, curve in curves:
+        for t, d, low, high, p in zip(
+            curve["threshold"], curve["difference"], curve["low"], curve["high"], curve["pvalue"], strict=True
+        ):
+            if d is None:
+                continue
+            series = compared(finding.groups)
+            rows.append({"x": number(t), "y": number(d), "low": number(low), "high": number(high), "series": series})
+            # 1e-12 is the floor of the chart, not of the test.
+            tests.append({"x": number(t), "y": number(max(p, 1e-12)), "series": series})
+    used = curves[0][1].get("used")
+    told = " Dashed: the threshold that was used." if used is not None else ""
+    return [
+        lines(
+            f"{measure.removesuffix('_ratio')} over decision thresholds",
+            "Difference from the reference if everybody at or above the threshold were decided 1, with a 95% interval "
+            f"at each threshold alone.{told}",
+            rows,
+            x="threshold of the score",
+            y="difference",
+            none=0.0,
+            at=used,
+        ),
+        lines(
+            f"{measure.removesuffix('_ratio')}: test at each threshold",
+            "p-value of the test at each threshold alone, on a log scale; below the dashed line it is under 0.05. "
+            "Looking at many thresholds finds small p-values by chance: this chart explores, the verdicts decide.",
+            tests,
+            x="threshold of the score",
+            y="p-value",
+            dashed=[0.05],
+            y_log=True,
+        ),
+    ]

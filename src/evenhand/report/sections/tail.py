@@ -1,0 +1,153 @@
+"""The tail audit's figures: quantiles against the fitted tail, and return levels by group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from evenhand.report.document import Block, Cell, Table
+from evenhand.report.figures import axis, figure, lines, number
+from evenhand.report.theme import colour_of, legend_of
+from evenhand.results import AuditResult
+
+
+def blocks(result: AuditResult) -> list[Block]:
+    """Return the figures of a tail audit.
+
+    Parameters
+    ----------
+    result : AuditResult
+        As plain data.
+
+    Returns
+    -------
+    list of block
+
+    Examples
+    --------
+    >>> blocks(AuditResult(audit="tail", findings=(), evidence=()))
+    []
+    """
+    groups: dict[str, Mapping[str, Any]] = {}
+    for evidence in result.evidence:
+        parts = evidence.get("groups")
+        for part in parts.values() if isinstance(parts, Mapping) else (evidence,):
+            if part.get("group"):
+                groups.setdefault(f"{part['group']} recorded as {part.get('recorded_as')}", part)
+    if not groups:
+        return []
+    found: list[Block] = []
+    found += _levels(groups)
+    found += _quantiles(groups)
+    found.append(_table(groups))
+    return found
+
+
+def _levels(groups: Mapping[str, Mapping[str, Any]]) -> list[Block]:
+    rows = [
+        {
+            "x": number(point["interactions"]),
+            "y": number(point.get("level")),
+            "low": number(point.get("low")),
+            "high": number(point.get("high")),
+            "series": name,
+        }
+        for name, part in groups.items()
+        for point in part.get("return_levels") or ()
+        if point.get("level") is not None
+    ]
+    if not rows:
+        return []
+    return [
+        lines(
+            "Return levels",
+            "The change of score that the worst-treated person of so many decisions would see, had they been recorded "
+            "as the other group. Band: interval.",
+            rows,
+            x="decisions",
+            y="change of score",
+            none=0.0,
+            x_log=True,
+            x_values=[10.0**j for j in range(1, 7)],
+            points=True,
+        )
+    ]
+
+
+def _quantiles(groups: Mapping[str, Mapping[str, Any]]) -> list[Block]:
+    rows: list[dict[str, Any]] = []
+    for name, part in groups.items():
+        plot = part.get("quantile_plot") or {}
+        both = list(zip(plot.get("fitted") or (), plot.get("observed") or (), strict=True))
+        step = max(1, len(both) // 80)
+        kept = [*both[::step], *(both[-3:] if step > 1 else ())]
+        rows += [{"x": number(a), "y": number(b), "series": name} for a, b in dict.fromkeys(kept)]
+    rows = [row for row in rows if row["x"] is not None and row["y"] is not None]
+    if not rows:
+        return []
+    ends = [min(r["x"] for r in rows), max(r["x"] for r in rows)]
+    layers = [
+        {
+            "data": {"values": [{"x": end, "y": end} for end in ends]},
+            "mark": {"type": "line", "color": "var(--soft)", "strokeWidth": 1.2},
+            "encoding": {"x": axis("x", "fitted quantile"), "y": axis("y", "observed quantile")},
+        },
+        {
+            "mark": {"type": "point", "filled": True, "size": 28, "opacity": 0.75},
+            "encoding": {
+                "x": axis("x", "fitted quantile", scale={"zero": False}, axis={"tickCount": 5}),
+                "y": axis("y", "observed quantile", scale={"zero": False}),
+                "color": colour_of("series", [r["series"] for r in rows]),
+                "tooltip": [
+                    {"field": "series", "type": "nominal", "title": "group"},
+                    {"field": "x", "type": "quantitative", "title": "fitted", "format": ".4~g"},
+                    {"field": "y", "type": "quantitative", "title": "observed", "format": ".4~g"},
+                ],
+            },
+        },
+    ]
+    return [
+        figure(
+            "Does the fitted tail fit?",
+            "Observed against fitted quantiles of the tail. Points on the line: the fit describes the tail.",
+            rows,
+            layers,
+            columns={"series": "Group", "x": "Fitted", "y": "Observed"},
+            legend=legend_of([r["series"] for r in rows]),
+        )
+    ]
+
+
+def _table(groups: Mapping[str, Mapping[str, Any]]) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for name, part in groups.items():
+        fit = part.get("fit") or {}
+        worst = part.get("observed_maximum") or {}
+        rows.append(
+            (
+                name,
+                part.get("rows"),
+                part.get("acd"),
+                (part.get("cvar") or {}).get("value"),
+                worst.get("value"),
+                worst.get("share_above_at_most"),
+                fit.get("k"),
+                fit.get("shape"),
+                fit.get("type") or part.get("reason") or ("nobody better off" if part.get("nobody_better_off") else ""),
+            )
+        )
+    return Table(
+        title="Average, tail and largest change of score by group",
+        head=(
+            "Group",
+            "Rows",
+            "Mean (ACD)",
+            "CVaR",
+            "Largest seen",
+            "Share above it, at most",
+            "Tail points",
+            "Shape",
+            "Type",
+        ),
+        rows=tuple(rows),
+    )

@@ -1,0 +1,199 @@
+"""The findings of one audit, and of several on one error budget."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from evenhand.files import write_atomic
+from evenhand.results.finding import Finding, plain
+from evenhand.results.table import html_table, text_table
+
+SCHEMA = "evenhand/1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AuditResult:
+    """The findings of one audit, in a fixed order, with the evidence behind each.
+
+    Parameters
+    ----------
+    audit : str
+        The audit's name.
+    findings : tuple of Finding
+        The answer; iterating over the result iterates over them.
+    evidence : tuple of mapping
+        For each finding, what the report draws and a reader may check: the values per group, the test,
+        its Monte-Carlo interval, the smallest attainable p-value, warnings.
+    options : mapping
+        The options the audit ran with.
+    notes : tuple of str
+        Sentences about the data and the method that concern all findings.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> result = eh.audit_group(eh.datasets.planted(rows=400, rng=0), metrics=["fnr"], rng=0)
+    >>> len(result), result[0].measure
+    (1, 'fnr')
+    """
+
+    audit: str
+    findings: tuple[Finding, ...]
+    evidence: tuple[Mapping[str, Any], ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.findings) != len(self.evidence):
+            raise ValueError("each finding needs its evidence")
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.findings)
+
+    def __len__(self) -> int:
+        return len(self.findings)
+
+    def __getitem__(self, index: int) -> Finding:
+        return self.findings[index]
+
+    def with_findings(self, findings: Sequence[Finding]) -> AuditResult:
+        """Return the same result with other findings in the same places."""
+        return replace(self, findings=tuple(findings))
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return one plain dictionary per finding, ready for any data frame."""
+        return [f.to_dict() for f in self.findings]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the whole result as plain data."""
+        return {
+            "audit": self.audit,
+            "findings": self.to_rows(),
+            "evidence": plain(list(self.evidence)),
+            "options": plain(dict(self.options)),
+            "notes": list(self.notes),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> AuditResult:
+        """Rebuild a result from `to_dict`."""
+        return cls(
+            audit=data["audit"],
+            findings=tuple(Finding.from_dict(row) for row in data["findings"]),
+            evidence=tuple(data["evidence"]),
+            options=data["options"],
+            notes=tuple(data["notes"]),
+        )
+
+    def __str__(self) -> str:
+        return text_table(self.findings)
+
+    def _repr_html_(self) -> str:
+        return html_table(self.findings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AuditRun:
+    """Several audits of one data set on one error budget, with all that is needed to repeat them.
+
+    Parameters
+    ----------
+    results : tuple of AuditResult
+        One per audit.
+    plan : mapping
+        What was asked.
+    seed : int
+        The seed every random draw came from.
+    data : mapping
+        Rows in, used and dropped, column roles, fingerprint.
+    versions : mapping
+        Evenhand's and its numerical libraries' versions.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> run = eh.audit(eh.datasets.planted(rows=400, rng=0), rng=0)
+    >>> run.to_dict()["schema"]
+    'evenhand/1'
+    """
+
+    results: tuple[AuditResult, ...]
+    plan: Mapping[str, Any]
+    seed: int
+    data: Mapping[str, Any]
+    versions: Mapping[str, str]
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """All findings of all audits, in order."""
+        return tuple(f for r in self.results for f in r.findings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the run as plain data, in the layout of ``findings.json``."""
+        return {
+            "schema": SCHEMA,
+            "plan": plain(dict(self.plan)),
+            "seed": self.seed,
+            "versions": dict(self.versions),
+            "data": plain(dict(self.data)),
+            "findings": [f.to_dict() for f in self.findings],
+            "audits": [
+                {
+                    "audit": r.audit,
+                    "findings": len(r),
+                    **{k: v for k, v in r.to_dict().items() if k not in ("audit", "findings")},
+                }
+                for r in self.results
+            ],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> AuditRun:
+        """Rebuild a run from `to_dict`."""
+        rows = iter(data["findings"])
+        results = tuple(
+            AuditResult.from_dict({**block, "findings": [next(rows) for _ in range(block["findings"])]})
+            for block in data["audits"]
+        )
+        return cls(
+            results=results,
+            plan=data["plan"],
+            seed=data["seed"],
+            data=data["data"],
+            versions=data["versions"],
+        )
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Return the run as JSON and, with a path, write it there in one step."""
+        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        if path is not None:
+            write_atomic(Path(path), text)
+        return text
+
+    def to_html(self, path: str | Path | None = None, *, title: str = "Audit report") -> str:
+        """Return the run as one HTML page that works offline and, with a path, write it there in one step."""
+        return _report().to_html(self, path, title=title)  # type: ignore[no-any-return]
+
+    def to_markdown(self, path: str | Path | None = None, *, title: str = "Audit report") -> str:
+        """Return the run as Markdown and, with a path, write it there in one step."""
+        return _report().to_markdown(self, path, title=title)  # type: ignore[no-any-return]
+
+    def to_junit(self, path: str | Path | None = None) -> str:
+        """Return the run as JUnit XML, a `disparity` as a failure, and, with a path, write it there in one step."""
+        return _report().to_junit(self, path)  # type: ignore[no-any-return]
+
+    def __str__(self) -> str:
+        return text_table(self.findings)
+
+    def _repr_html_(self) -> str:
+        return html_table(self.findings)
+
+
+def _report() -> Any:
+    """Load the report when it is asked for: results come first, and most programs never draw."""
+    return import_module("evenhand.report")

@@ -1,0 +1,42 @@
+"""findings.json says what its schema promises, and the way back gives the same run."""
+
+from __future__ import annotations
+
+import copy
+import json
+from importlib.resources import files
+
+import jsonschema
+import pytest
+
+from evenhand.report.bibliography import SOURCES
+from evenhand.report.words import METHODS, QUESTIONS, SOURCES_OF
+from evenhand.results import AuditRun
+
+SCHEMA = json.loads(files("evenhand").joinpath("findings.schema.json").read_text(encoding="utf-8"))
+CHECK = jsonschema.Draft202012Validator(SCHEMA)
+
+
+def test_runs_follow_the_schema(full_run, hostile_run):
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    for run in (full_run, hostile_run):
+        CHECK.validate(json.loads(run.to_json()))
+
+
+@pytest.mark.parametrize("key", ["verdict", "reason", "interval"])
+def test_the_schema_can_fail(full_run, key):
+    broken = copy.deepcopy(json.loads(full_run.to_json()))
+    broken["findings"][0][key] = "fair" if key != "reason" else ""
+    with pytest.raises(jsonschema.ValidationError):
+        CHECK.validate(broken)
+
+
+def test_round_trip(full_run):
+    data = full_run.to_dict()
+    assert AuditRun.from_dict(data).to_dict() == data
+    assert AuditRun.from_dict(json.loads(full_run.to_json())).to_json() == full_run.to_json()
+
+
+def test_every_audit_has_its_words_and_sources():
+    assert set(QUESTIONS) == set(METHODS) == set(SOURCES_OF)
+    assert {key for keys in SOURCES_OF.values() for key in keys} <= set(SOURCES)
