@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,8 @@ class Network:
         self.net = nn.Sequential(*parts[:-1])  # the last layer of two units gives the logits
         adam = torch.optim.Adam(self.net.parameters(), lr=self.config["rate"])
         loss = nn.CrossEntropyLoss(reduction="none")
-        for _ in range(self.config["epochs"]):
+        batches = math.ceil(len(y) / self.config["batch"])
+        for _ in range(max(self.config["epochs"], math.ceil(self.config["least_steps"] / batches))):
             for rows in torch.randperm(len(y)).split(self.config["batch"]):
                 adam.zero_grad()
                 (loss(self.net(x[rows]), y[rows]) * w[rows]).mean().backward()
@@ -80,7 +82,11 @@ def train(name: str, frame: Any, outcome: FloatArray, config: dict[str, Any], we
     from sklearn.svm import SVC
 
     if name == "dnn":
-        return Network(config["network"], config["seed"]).fit(frame, outcome, weight)
+        for attempt in range(10):  # six narrow layers of ReLU sometimes die and give everybody one score: train again
+            network = Network(config["network"], config["seed"] + attempt).fit(frame, outcome, weight)
+            if np.ptp(network.predict_proba(frame)[:, 1]) > 1e-6:
+                break
+        return network
     seed = config["seed"]
     if name == "svm":  # Platt's sigmoid makes its margin a probability
         inner: Any = CalibratedClassifierCV(SVC(), ensemble=False, cv=3)

@@ -212,6 +212,10 @@ def test_small_groups_get_a_suggestion_from_generated_rows_and_no_test() -> None
     assert "generated" not in without[0].reason
 
 
+def ecd_evidence(result: eh.AuditResult) -> Any:
+    return next(e for f, e in zip(result, result.evidence, strict=True) if f.measure == "ecd")
+
+
 def test_a_group_nobody_of_which_would_be_better_off_has_level_zero() -> None:
     columns = arrays(9000)
     columns["x"] = columns["x"] * 30  # many scores are 0 or 1 in either record
@@ -221,6 +225,10 @@ def test_a_group_nobody_of_which_would_be_better_off_has_level_zero() -> None:
     assert level.estimate == 0.0
     assert level.interval.high == 0.0
     assert "would be better off as `sex=0`" in level.reason
+    rows = ecd_evidence(result)["groups"]["sex=1"]["return_levels"]
+    assert [r["level"] for r in rows] == [0.0] * 6
+    assert rows[2]["high"] == 0.0  # 1,000 decisions: the rows show it
+    assert math.isinf(rows[5]["high"])  # a million: they do not
     assert ecd.verdict is eh.Verdict.DISPARITY
     assert abs(ecd.estimate) == pytest.approx(math.tanh(BETA / 4), abs=0.03)
 
@@ -233,6 +241,61 @@ def test_a_heavy_tail_is_refused() -> None:
     finding = audit_tail(data, model=model, generator="none")[0]
     assert finding.verdict is eh.Verdict.NOT_COMPUTABLE
     assert "exponentiality test fails" in finding.reason
+
+
+def plain(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(isinstance(k, str) and plain(v) for k, v in value.items())
+    if isinstance(value, list):
+        return all(plain(v) for v in value)
+    return value is None or isinstance(value, str | bool | int | float)
+
+
+def test_evidence_is_plain_and_holds_what_a_report_draws() -> None:
+    result = audit(arrays(9000), horizon=20)  # a horizon inside the sample: many excesses
+    assert all(plain(dict(e)) for e in result.evidence)
+    assert set(result.evidence[0]["groups"]) == {"sex=0", "sex=1"}
+    for shown in (*result.evidence[0]["groups"].values(), *result.evidence[1:]):
+        plot, fit = shown["quantile_plot"], shown["fit"]
+        assert fit["k"] > 200
+        assert len(plot["fitted"]) == len(plot["observed"]) <= 200
+        assert plot["observed"] == sorted(plot["observed"])
+        assert plot["observed"][-1] == pytest.approx(shown["observed_maximum"]["value"], abs=1e-6)
+        assert [row["interactions"] for row in shown["return_levels"]] == [10.0**e for e in range(1, 7)]
+        assert all(row["low"] <= row["level"] <= row["high"] for row in shown["return_levels"])
+        assert fit["type"] in {"I", "III"}
+        assert fit["free_shape_interval"]["low"] < fit["free_shape"] < fit["free_shape_interval"]["high"]
+
+
+def test_what_was_seen_stands_beside_every_fitted_number() -> None:
+    for finding in audit(arrays(3000, seed=5)):
+        for group in finding.groups[: 2 if finding.measure == "ecd" else 1]:
+            rows = finding.counts[group]["rows"]
+            assert f"the largest change among {rows:,.0f} rows" in finding.reason
+    assert "the largest change among" in audit(arrays(160))[1].reason  # beside what generated rows suggest
+
+
+def test_one_law_at_500_and_5000_rows_gives_one_answer_at_one_horizon() -> None:
+    columns = arrays(5500, seed=11)
+    columns["sex"] = (np.arange(5500) >= 500).astype(int)
+    ecd, small, large = audit(columns, horizon=1000, reference="1")
+    assert [f.counts[f.groups[0]]["rows"] for f in (small, large)] == [500, 5000]
+    truth = 0.08 * special.ndtri(1 - 1e-3)  # the change is normal with standard deviation 0.08
+    for finding in (small, large):
+        assert finding.interval.low < truth < finding.interval.high
+    assert ecd.interval.low < 0 < ecd.interval.high
+
+
+def test_models_that_fail_are_named() -> None:
+    columns = arrays(600)
+    data = eh.AuditData.from_arrays(score=np.full(600, 0.5), groups={"sex": columns["sex"]}, features=columns)
+    with pytest.raises(eh.DataError, match="raised ZeroDivisionError when asked about"):
+        audit_tail(data, model=lambda X: 1 / 0)
+    with pytest.raises(eh.DataError, match=r"not finite numbers\. Look for missing values"):
+        audit_tail(data, model=lambda X: np.where(X[:, 0] > 1, np.nan, wavy(X)))
+    constant = audit_tail(data, model=lambda X: np.full(len(X), 0.3))
+    assert constant[0].verdict is eh.Verdict.NOT_COMPUTABLE
+    assert "gives everybody one score" in constant[0].reason
 
 
 # The promises of every audit.
@@ -309,7 +372,7 @@ def test_wrong_requests_say_what_is_allowed(options: dict[str, Any], message: st
 
 def test_data_it_cannot_use_is_refused() -> None:
     columns = arrays(400)
-    with pytest.raises(eh.DataError, match="does not take sampling weights"):
+    with pytest.raises(eh.DataError, match=r"the tail audit does not take them.*weight_kind='frequency'"):
         audit(columns, weight=np.linspace(0.5, 1.5, 400), weight_kind="sampling")
     data = eh.AuditData.from_arrays(score=columns["x"], groups={"sex": columns["sex"]})
     with pytest.raises(eh.DataError, match="needs `features`"):

@@ -38,8 +38,8 @@ def test_intervals_cover(grid: ModuleType, law: str) -> None:
 
 @pytest.mark.parametrize("law", ["exponential", "uniform"])
 def test_difference_holds_its_size(grid: ModuleType, law: str) -> None:
-    found = grid.difference_cell(law, law, (800, 500), 50, 100, 1)
-    assert found["size"] <= limits(0.05, 100)[1]
+    found = grid.difference_cell(law, law, (800, 500), 50, 100, 1, draws=99)
+    assert found["rejected"] <= limits(0.05, 100)[1]
     assert found["coverage"] >= limits(0.95, 100)[0]
 
 
@@ -48,3 +48,9 @@ def test_exponentiality_holds_its_size(grid: ModuleType) -> None:
     low, high = limits(0.05, 2000)
     assert low <= found["calibrated"] <= high
     assert found["printed"] > high
+
+
+def test_intervals_cover_where_the_end_point_sits_at_its_limit(grid: ModuleType) -> None:
+    found = grid.intervals_cell("beta(1,5)", 100, REPLICATIONS // 2, 1, bound=True)
+    low, _ = limits(0.95, REPLICATIONS // 2)
+    assert min(found["level n"], found["level 10n"], found["level 100n"]) >= low

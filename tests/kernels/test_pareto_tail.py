@@ -9,6 +9,7 @@ from scipy import optimize, stats
 from evenhand.kernels.pareto import quantile
 from evenhand.kernels.pareto_profile import level_ranges, region, shape_range
 from evenhand.kernels.pareto_tail import (
+    _cutoff,
     choose_k,
     fit_tail,
     order_interval,
@@ -70,6 +71,22 @@ def test_profile_intervals_match_a_search_over_all_parameters(shape: float) -> N
     assert float(high[0]) == pytest.approx(levels[region_].max(), rel=0.03)
 
 
+def test_intervals_at_the_limit_of_the_end_point_use_the_mixture_of_chi_squares() -> None:
+    k = 100
+    plain, limited = (_cutoff(0.95, k, limited=b) / (1 + 10 / k) for b in (False, True))
+    assert plain == pytest.approx(stats.chi2.ppf(0.95, 1))
+    assert (stats.chi2.sf(limited, 1) + stats.chi2.sf(limited, 2)) / 2 == pytest.approx(0.05)
+    y = np.sort(1 - np.random.default_rng(9).random(2000) ** 0.2)  # beta(1,5): ends at 1
+    horizons = np.array([2e3, 2e5])
+    rng = np.random.default_rng(0)
+    near, far = (tail_intervals(fit_tail(y, k, upper=u), horizons, level=0.95, rng=rng) for u in (1.0, 1e6))
+    wide = region(fit_tail(y, k).excesses, cutoff=_cutoff(0.95, k, limited=True), room=1.0 - fit_tail(y, k).threshold)
+    low, _ = level_ranges(wide, horizons * k / 2000)
+    np.testing.assert_allclose(near.low, fit_tail(y, k).threshold + low)
+    assert np.all(near.high <= 1.0)
+    assert far.high[1] > 1.0
+
+
 def test_same_law_gives_the_same_answer_at_one_horizon_whatever_the_sample() -> None:
     rng = np.random.default_rng(4)
     small = [fit_tail(rng.beta(2, 6, size=500), 50, upper=1.0) for _ in range(60)]
@@ -124,9 +141,10 @@ def test_spread_ties_fits_like_an_interval_censored_likelihood() -> None:
         return -float((counts * np.log(np.maximum(cell, 1e-300))).sum())
 
     censored = optimize.minimize(loss, [math.log(tail.scale), tail.shape], method="Nelder-Mead").x
-    for m in (1e3, 1e5):
+    found = tail_intervals(tail, np.array([1e3, 1e5]), level=0.95, rng=np.random.default_rng(0))
+    for i, m in enumerate((1e3, 1e5)):
         other = u + float(quantile(1 / tail.expected(m), math.exp(censored[0]), censored[1]))
-        assert tail.level(m) == pytest.approx(other, abs=0.25 * tail.standard_error(m))
+        assert tail.level(m) == pytest.approx(other, abs=0.06 * (found.high[i] - found.low[i]))
 
 
 def test_order_interval_covers_by_the_binomial_law() -> None:

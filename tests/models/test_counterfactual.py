@@ -32,10 +32,34 @@ def test_scores_that_are_no_scores_are_refused() -> None:
     columns = {"x": np.arange(3.0)}
     with pytest.raises(DataError, match="gave 2 scores for 3 rows"):
         as_scorer(lambda X: X[:2, 0], columns).score(columns)
-    with pytest.raises(DataError, match="1 scores that are not finite"):
+    with pytest.raises(DataError, match="1 of 3 scores that are not finite"):
         as_scorer(lambda X: np.array([0.0, np.nan, 1.0]), columns).score(columns)
     with pytest.raises(UsageError, match="is not a model"):
         as_scorer(3, columns)
+
+
+def test_a_model_that_raises_is_named_with_what_it_was_asked() -> None:
+    def broken(X: np.ndarray) -> np.ndarray:
+        raise RuntimeError("no weights loaded")
+
+    columns = {"x": np.arange(3.0), "sex": np.array([0, 1, 1])}
+    with pytest.raises(DataError, match="`broken` raised RuntimeError when asked about 3 rows of columns x, sex: no w"):
+        as_scorer(broken, columns).score(columns)
+
+
+@pytest.mark.parametrize("columns", [{"x": np.arange(4.0), "sex": np.array([0, 1, 0, 1])},
+                                     {"x": np.arange(4.0), "sex": np.array(["0", "1", "0", "1"])}])  # fmt: skip
+def test_change_is_the_difference_of_two_scores(columns: dict[str, np.ndarray]) -> None:
+    def model(given: object) -> np.ndarray:  # returns a part of what it was given
+        return given[:, 1] if isinstance(given, np.ndarray) else given["sex"].astype(float)  # type: ignore[index]
+
+    flipped = recorded_as(columns, "1", 1, [{"sex": columns["sex"][0]}, {"sex": columns["sex"][1]}])
+    scorer = as_scorer(model, columns)
+    before = {n: c.copy() for n, c in columns.items()}
+    np.testing.assert_array_equal(scorer.change(columns, flipped), [1, 0, 1, 0])
+    np.testing.assert_array_equal(scorer.change(columns, flipped), scorer.score(flipped) - scorer.score(columns))
+    for n, c in columns.items():
+        np.testing.assert_array_equal(c, before[n])
 
 
 def test_an_intersection_flips_both_columns() -> None:

@@ -13,6 +13,7 @@ from evenhand.audits.tail_group import GroupTail, summary
 from evenhand.audits.tail_words import (
     detectable,
     difference_sentence,
+    generated_sentence,
     level_sentence,
     planning_sentence,
 )
@@ -78,13 +79,13 @@ def difference_finding(a: GroupTail, b: GroupTail, options: TailOptions) -> Raw:
     # Permutation alone rejects too often when the tails' forms differ (calibration/tail.py): the larger of the two
     # p-values is used, which also keeps the verdict and the interval together.
     by_interval, inside = interval_pvalues(one - two, low, high, options.level, options.margin or 0.0)
-    error = math.hypot(a.tail.standard_error(m), b.tail.standard_error(m))
+    least = detectable(max(one - two - low, high - (one - two)), options.level, options.alpha)
     evidence: dict[str, Any] = {
         "fact": difference_sentence(a, b, m),
-        "planning": planning_sentence(error, one - two, a, b, options.alpha),
+        "planning": planning_sentence(least, one - two, a, b),
         "values": {a.name: one, b.name: two},
         "horizon": m,
-        "minimum_detectable_difference": detectable(error, options.alpha),
+        "minimum_detectable_difference": least,
         "acd": a.acd - b.acd,
         "cvar": a.cvar - b.cvar,
         "test": f"{test.method}; or the interval, whichever p-value is larger",
@@ -160,14 +161,7 @@ def level_finding(group: GroupTail, options: TailOptions) -> Raw:
 def _why(reasons: list[str], *groups: GroupTail) -> str:
     said = "; ".join(reasons)
     said = said[:1].upper() + said[1:] + "."
-    for group in groups:
-        if group.synthetic.get("level") is not None:
-            said += (
-                f" With {group.synthetic['rows']:,} generated rows of `{group.name}` the worst change in "
-                f"{group.synthetic['horizon']:,.0f} decisions would be {group.synthetic['level']:.3g}; generated rows "
-                "are not observations, so this is neither an estimate nor a test."
-            )
-    return said
+    return said + "".join(generated_sentence(group) for group in groups)
 
 
 def _counts(*groups: GroupTail) -> dict[str, dict[str, float]]:

@@ -30,6 +30,7 @@ LEAST_ROWS = 200  # 50 excesses must be at most a quarter of the rows
 CVAR_SHARE = 0.05
 # A return level counts as known when its interval is at most this far from it, in units of the score's range.
 FEASIBLE = 0.05
+PLOTTED = 200  # points of a quantile plot, at most
 _NOTHING = 1e-9  # a change of score that is none
 
 
@@ -283,20 +284,26 @@ def summary(group: GroupTail, horizon: float, level: float, span: float) -> dict
         }
     if group.test is not None and group.printed is not None:
         shown["exponentiality"] = {
-            "k": group.test.k,
-            "variation": group.test.variation.round(5),
-            "limit": group.test.limit.round(5),
+            "k": group.test.k.tolist(),
+            "variation": group.test.variation.round(5).tolist(),
+            "limit": group.test.limit.round(5).tolist(),
             "passed": group.test.passed,
-            "limit_printed": group.printed.limit.round(5),
+            "limit_printed": group.printed.limit.round(5).tolist(),
             "passed_printed": group.printed.passed,
         }
     if group.tail is None or group.intervals is None:
         return shown
     tail, found = group.tail, group.intervals
+    shown["return_levels"] = [
+        {
+            "interactions": m, "level": tail.level(m), "low": float(found.low[i]), "high": float(found.high[i]),
+            "kind": found.kind[i],
+        }
+        for i, m in enumerate(HORIZONS)
+    ]  # fmt: skip
     if tail.scale == 0:
         shown["nobody_better_off"] = True
         return shown
-    fitted, observed, correlation = quantile_plot(tail)
     shown["fit"] = {
         "k": tail.k,
         "threshold": tail.threshold,
@@ -312,18 +319,17 @@ def summary(group: GroupTail, horizon: float, level: float, span: float) -> dict
         "location_scale": tail.scale_at(horizon),
         "horizon": horizon,
     }
-    shown["return_levels"] = [
-        {"interactions": m, "level": tail.level(m), "low": found.low[i], "high": found.high[i], "kind": found.kind[i]}
-        for i, m in enumerate(HORIZONS)
-    ]
     shown["feasible_horizon"] = {
         "interactions": feasible_horizon(group, span),
         "unlimited": math.isinf(feasible_horizon(group, span)),
         "tolerance": FEASIBLE,
     }
+    fitted, observed, correlation = quantile_plot(tail)
+    # A large tail is thinned evenly, both ends kept.
+    kept = np.unique(np.linspace(0, tail.k - 1, min(tail.k, PLOTTED)).round().astype(int))
     shown["quantile_plot"] = {
-        "fitted": fitted.round(6),
-        "observed": observed.round(6),
+        "fitted": fitted[kept].round(6).tolist(),
+        "observed": observed[kept].round(6).tolist(),
         "correlation": round(correlation, 5),
     }
     return shown

@@ -62,9 +62,22 @@ def digits_for(width: float) -> int:
 def beside(group: GroupTail) -> str:
     """Say what was seen, beside every number that was fitted."""
     n = group.cd.size
+    # Rule of three: none of n rows lies above the largest.
     return (
         f"the largest change among {n:,} rows is {group.cd[0]:.3g}, and with 95 % confidence at most "
         f"{min(1.0, -math.log(0.05) / n):.2g} of such people lie above it"
+    )
+
+
+def generated_sentence(group: GroupTail) -> str:
+    """Say what generated rows suggest, and that they prove nothing; empty without a suggestion."""
+    made = group.synthetic
+    if made.get("level") is None:
+        return ""
+    return (
+        f" With {made['rows']:,} generated rows of `{group.name}` the worst change in {made['horizon']:,.0f} decisions "
+        f"would be {made['level']:.3g} ({beside(group)}); generated rows are not observations, so this is neither an "
+        "estimate nor a test."
     )
 
 
@@ -76,20 +89,34 @@ def difference_sentence(a: GroupTail, b: GroupTail, horizon: float) -> str:
     return (
         f"In {horizon:,.0f} decisions the worst change by being recorded as the other group is {one:.3g} for "
         f"`{a.name}` and {two:.3g} for `{b.name}`: a difference of {one - two:+.3g}. On average the changes are "
-        f"{a.acd:.3g} and {b.acd:.3g}."
+        f"{a.acd:.3g} and {b.acd:.3g}. Seen, for `{a.name}`: {beside(a)}; for `{b.name}`: {beside(b)}."
     )
 
 
-def detectable(error: float, alpha: float) -> float:
-    """Return the difference that would have been shown four times in five."""
-    return float((special.ndtri(1 - alpha / 2) + special.ndtri(_POWER)) * error)
+def detectable(side: float, level: float, alpha: float) -> float:
+    """Return the difference that would have been shown four times in five.
+
+    Parameters
+    ----------
+    side : float
+        From the estimate to the farther end of its interval: the interval decides, and its sides differ.
+    level : float
+        Of the interval.
+    alpha : float
+        Error rate.
+
+    Returns
+    -------
+    float
+    """
+    wanted = special.ndtri(1 - alpha / 2) + special.ndtri(_POWER)
+    return float(wanted / special.ndtri((1 + level) / 2) * side)
 
 
-def planning_sentence(error: float, estimate: float, a: GroupTail, b: GroupTail, alpha: float) -> str:
+def planning_sentence(least: float, estimate: float, a: GroupTail, b: GroupTail) -> str:
     """Say what could have been detected, and how many rows would show what was seen."""
-    if not (math.isfinite(error) and error > 0):
+    if not (math.isfinite(least) and least > 0):
         return ""
-    least = detectable(error, alpha)
     said = f"A difference of {least:.2g} would have been shown 4 times in 5 (before correction for multiplicity)."
     if 0 < abs(estimate) < least:
         factor = (least / abs(estimate)) ** 2

@@ -106,7 +106,7 @@ def tail_difference_test(
         size = min(_BLOCK, n_resamples - start)
         rng = stream(seed, f"{name}/permutation", block)
         top_first, top_second = _permuted(pooled, first, second, _BLOCK, rng)
-        null.append(_statistics(top_first, top_second, first, second, horizon, upper)[:size])
+        null.append(_statistics(top_first[:size], top_second[:size], first, second, horizon, upper))
     value = float(observed[0])
     if not math.isfinite(value):
         return TestResult(statistic=math.nan, pvalue=math.nan, method="", exact=False)

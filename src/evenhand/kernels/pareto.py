@@ -155,7 +155,8 @@ def likelihood_fit(y: FloatArray, *, room: FloatArray | float = math.inf) -> tup
     with np.errstate(divide="ignore"):
         top = np.where(np.isfinite(reach), np.log1p(-1 / np.maximum(reach, 1 + 1e-12)), 12.0)
     start_scale, start_shape = moments_fit(rows, room=reach)
-    start = np.log1p(np.maximum(start_shape / start_scale, -0.99))
+    # One value far above many equal ones has scale 0 by moments.
+    start = np.log1p(np.maximum(start_shape / np.maximum(start_scale, 1e-300), -0.99))
     s, done, lost = _newton(rows, np.minimum(start, top), top)
     # Where the moments point far below -1 the likelihood grows without limit: no search is needed.
     search = ~done & ~lost & (start_shape > _HOPELESS)
@@ -216,7 +217,12 @@ def _search(rows: FloatArray, top: FloatArray) -> FloatArray:
         found = _inside(rows, s)
         better = found > value
         best, value = np.where(better, s, best), np.where(better, found, value)
-    return _refine(rows, best, (top - bottom) * 1.6 / (_GRID - 1), bottom, top)
+    width = (top - bottom) * 1.6 / (_GRID - 1)
+    # The best shape grows with s: where even the upper neighbour's is not regular, no maximum near here is.
+    near = _profile(rows, np.minimum(best + width, top))[0] >= REGULAR
+    if near.any():
+        best[near] = _refine(rows[near], best[near], width[near], bottom[near], top[near])
+    return best
 
 
 def _ratio(rows: FloatArray, theta: FloatArray, shape: FloatArray) -> FloatArray:

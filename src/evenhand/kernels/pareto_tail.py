@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
+from scipy import optimize, special
 
 from evenhand.kernels.exponentiality import ExponentialityTest, exponentiality
-from evenhand.kernels.pareto import fit, level_variance, quantile
+from evenhand.kernels.pareto import fit, quantile
 from evenhand.kernels.pareto_profile import (
     end_range,
     level_ranges,
@@ -28,6 +28,7 @@ FloatArray = NDArray[np.float64]
 # Numbers of largest values tried, most first; at most this share of the sample where it is large enough.
 TRIED = (200, 150, 100, 75, 50)
 _SHARE, _MOST_SHARE = 0.1, 0.25
+_NORMAL = -0.5  # below, the likelihood's shape is not normal even in large samples
 
 
 def choose_k(
@@ -120,11 +121,6 @@ class Tail:
         """End point of the fitted tail, infinite when the shape is not negative."""
         return self.threshold - self.scale / self.shape if self.shape < 0 else math.inf
 
-    @property
-    def bounded(self) -> bool:
-        """Whether the end point sits at the largest possible value."""
-        return math.isfinite(self.upper) and self.end > self.upper - 1e-6 * max(1.0, abs(self.upper))
-
     def expected(self, horizon: float) -> float:
         """Return the expected number of values above the threshold in `horizon` observations."""
         return horizon * self.k / self.n
@@ -138,18 +134,6 @@ class Tail:
     def scale_at(self, horizon: float) -> float:
         """Return the scale of the point process (and of the largest value) over a horizon."""
         return self.scale + self.shape * (self.level(horizon) - self.threshold)
-
-    def standard_error(self, horizon: float) -> float:
-        """Return the approximate standard error of a return level."""
-        variance = level_variance(
-            np.array([self.scale]),
-            np.array([self.shape]),
-            np.array([self.likely]),
-            np.array([self.bounded]),
-            max(self.expected(horizon), 1.0),
-            self.k,
-        )
-        return math.sqrt(float(variance[0]))
 
 
 def fit_tail(values: FloatArray, k: int, *, upper: float = math.inf) -> Tail:
@@ -229,9 +213,21 @@ def ended_tail(values: FloatArray, k: int) -> Tail:
     )
 
 
-def _cutoff(level: float, k: int) -> float:
-    # The chi-square quantile, slightly stretched: small tails cover .90 to .93 without it (calibration/tail.py).
-    return float(special.chdtri(1, 1 - level)) * (1 + 10 / k)
+def _cutoff(level: float, k: int, *, limited: bool = False) -> float:
+    """Return the deviance that a profile interval allows.
+
+    The chi-square quantile, slightly stretched: small tails cover .90 to .93 without it (calibration/tail.py). When the
+    end point may sit at its limit, other parameters are held on one side: the deviance of a return level is then at
+    worst an even mixture of chi-squares with 1 and 2 degrees of freedom.
+    """
+    chi_square = float(special.chdtri(1, 1 - level))
+    if limited:
+        # sf(c) = (erfc(sqrt(c / 2)) + exp(-c / 2)) / 2, between the quantiles of the two parts.
+        most = float(special.chdtri(2, 1 - level))
+        chi_square = float(
+            optimize.brentq(lambda c: (special.chdtrc(1, c) + special.chdtrc(2, c)) / 2 - (1 - level), chi_square, most)
+        )
+    return chi_square * (1 + 10 / k)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -293,15 +289,21 @@ def tail_intervals(
     horizons = np.asarray(horizons, dtype=float)
     expected = np.maximum(horizons * k / tail.n, 1.0)
     sides = [(1 - level) / 2, (1 + level) / 2]
-    drawn = None
-    if not (tail.likely and tail.free_likely):
+    drawn, free = None, None
+    # A uniform tail (shape -1) now and then looks like one that likelihood can fit, and the profile then misses it.
+    regular = tail.free_likely and tail.free_shape >= _NORMAL
+    if not (tail.likely and regular):
         drawn = pivotal_draws(y, draws, rng)
-    if tail.free_likely:
-        shape = shape_range(region(y, cutoff=_cutoff(level, k)))
+    if regular:
+        free = region(y, cutoff=_cutoff(level, k))
+        shape = shape_range(free)
     else:
         shape = tuple(np.quantile(drawn[1], sides, method="weibull").tolist())  # type: ignore[index]
     if tail.likely:
-        edge = region(y, cutoff=_cutoff(level, k), room=tail.room)
+        known = free if math.isinf(tail.room) else None
+        edge = known or region(y, cutoff=_cutoff(level, k), room=tail.room)
+        if known is None and end_range(edge)[1] > tail.room * (1 - 1e-6):
+            edge = region(y, cutoff=_cutoff(level, k, limited=True), room=tail.room)
         low, high = level_ranges(edge, expected)
         end, kind = end_range(edge), "profile likelihood"
     else:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.errors import DataError, MissingDependencyError, UsageError, near_matches
+from evenhand.errors import DataError, EvenhandError, MissingDependencyError, UsageError, near_matches
 from evenhand.models.model import Model, as_model
 
 FloatArray = NDArray[np.float64]
@@ -32,8 +32,10 @@ class Scorer:
     ----------
     name : str
         What reports call it.
-    score : callable
-        Columns to one score per row.
+    encode : callable
+        Columns to what the model takes: a matrix, a data frame, or the columns themselves.
+    ask : callable
+        What the model takes to its scores.
     probability : bool
         Whether the score is known to be a probability.
     inputs : tuple of str or None
@@ -41,9 +43,51 @@ class Scorer:
     """
 
     name: str
-    score: Callable[[Columns], FloatArray]
+    encode: Callable[[Columns], Any]
+    ask: Callable[[Any], Any]
     probability: bool
     inputs: tuple[str, ...] | None
+
+    def score(self, columns: Columns) -> FloatArray:
+        """Return one score per row."""
+        return self._checked(self.encode(columns), columns)
+
+    def change(self, columns: Columns, flipped: Columns) -> FloatArray:
+        """Return the score of the flipped rows minus that of the rows as they are."""
+        given = self.encode(columns)
+        if not isinstance(given, np.ndarray):
+            return self._checked(self.encode(flipped), columns) - self._checked(given, columns)
+        # Copied: a model may return a part of what it was given, which changes below.
+        as_is = self._checked(given, columns).copy()
+        for j, name in enumerate(columns):
+            if flipped[name] is not columns[name]:
+                given[:, j] = flipped[name]
+        return self._checked(given, columns) - as_is
+
+    def _checked(self, given: Any, columns: Columns) -> FloatArray:
+        n = len(next(iter(columns.values())))
+        try:
+            values = np.asarray(self.ask(given), dtype=float)
+        except EvenhandError:
+            raise
+        except Exception as error:  # a stranger's model may raise anything
+            shown = ", ".join(list(columns)[:8]) + (", …" if len(columns) > 8 else "")
+            raise DataError(
+                f"Model `{self.name}` raised {type(error).__name__} when asked about {n:,} rows of columns {shown}: "
+                f"{error}. It must take the audit's features, in their order, and give one score per row."
+            ) from error
+        if values.ndim == 2 and values.shape[1] == 2:
+            values = values[:, 1]
+        values = values.reshape(-1)
+        if values.shape != (n,):
+            raise DataError(f"Model `{self.name}` gave {values.size} scores for {n} rows; one per row is needed.")
+        bad = int((~np.isfinite(values)).sum())
+        if bad:
+            raise DataError(
+                f"Model `{self.name}` gave {bad:,} of {n:,} scores that are not finite numbers. Look for missing "
+                "values in the features, and fill or drop those rows before the audit."
+            )
+        return values
 
 
 def as_scorer(source: Any, columns: Columns, *, positive: Any = None) -> Scorer:
@@ -73,7 +117,7 @@ def as_scorer(source: Any, columns: Columns, *, positive: Any = None) -> Scorer:
     numeric = all(np.asarray(c).dtype.kind in "biuf" for c in columns.values())
     name = getattr(source, "__name__", type(source).__name__)
     if isinstance(source, Model):
-        return _scorer(source.name, lambda c: source.score(_matrix(c)), source.probability, None)
+        return Scorer(name=source.name, encode=_matrix, ask=source.score, probability=source.probability, inputs=None)
     fitted_on = getattr(source, "feature_names_in_", None)
     inputs = None if fitted_on is None else tuple(str(n) for n in fitted_on)
     if inputs is not None:
@@ -87,19 +131,19 @@ def as_scorer(source: Any, columns: Columns, *, positive: Any = None) -> Scorer:
         method, which, probability = _method(source, positive)
         framed = inputs is not None or not numeric
 
-        def ask(c: Columns) -> Any:
-            given = _frame(c, inputs) if framed else _matrix(c)
+        def ask(given: Any) -> Any:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", message="X does not have valid feature names")
                 out = np.asarray(getattr(source, method)(given), dtype=float)
             return out[:, which] if out.ndim == 2 else out
 
-        return _scorer(name, ask, probability, inputs)
+        encode = (lambda c: _frame(c, inputs)) if framed else _matrix
+        return Scorer(name=name, encode=encode, ask=ask, probability=probability, inputs=inputs)
     if isinstance(source, str) or hasattr(source, "forward") or hasattr(source, "get_inputs"):
         model = as_model(source)
-        return _scorer(model.name, lambda c: model.score(_matrix(c)), model.probability, None)
+        return Scorer(name=model.name, encode=_matrix, ask=model.score, probability=model.probability, inputs=None)
     if callable(source):
-        return _scorer(name, lambda c: source(_matrix(c) if numeric else dict(c)), False, None)
+        return Scorer(name=name, encode=_matrix if numeric else dict, ask=source, probability=False, inputs=None)
     raise UsageError(
         f"A {type(source).__name__} is not a model. Allowed: a fitted estimator, an ONNX file, a torch module, or a "
         "callable from columns to scores."
@@ -109,7 +153,8 @@ def as_scorer(source: Any, columns: Columns, *, positive: Any = None) -> Scorer:
 def _method(source: Any, positive: Any) -> tuple[str, int, bool]:
     classes = getattr(source, "classes_", None)
     if classes is None or not hasattr(source, "predict_proba"):
-        return ("predict" if classes is None else "decision_function"), -1, False
+        margin = classes is not None and hasattr(source, "decision_function")
+        return ("decision_function" if margin else "predict"), -1, False
     if positive is None:
         return "predict_proba", -1, True
     at = np.flatnonzero(np.asarray(classes).astype(str) == str(positive))
@@ -118,25 +163,10 @@ def _method(source: Any, positive: Any) -> tuple[str, int, bool]:
     return "predict_proba", int(at[0]), True
 
 
-def _scorer(name: str, raw: Callable[[Columns], Any], probability: bool, inputs: tuple[str, ...] | None) -> Scorer:
-    def score(columns: Columns) -> FloatArray:
-        n = len(next(iter(columns.values())))
-        values = np.asarray(raw(columns), dtype=float)
-        if values.ndim == 2 and values.shape[1] == 2:
-            values = values[:, 1]
-        values = values.reshape(-1)
-        if values.shape != (n,):
-            raise DataError(f"Model `{name}` gave {values.size} scores for {n} rows; one per row is needed.")
-        if not np.isfinite(values).all():
-            raise DataError(f"Model `{name}` gave {int((~np.isfinite(values)).sum())} scores that are not finite.")
-        return values
-
-    return Scorer(name=name, score=score, probability=probability, inputs=inputs)
-
-
 def _matrix(columns: Columns) -> FloatArray:
     try:
-        return np.column_stack([np.asarray(c, dtype=np.float64) for c in columns.values()])
+        # One column after the other in memory: built, and changed in one column, at the speed of copying.
+        return np.array([np.asarray(c, dtype=np.float64) for c in columns.values()]).T
     except ValueError as error:
         raise DataError(
             "The model takes numbers and a feature column holds text. Encode it, or pass a pipeline that does."
