@@ -21,12 +21,11 @@ _SECTIONS: dict[str, Callable[[AuditResult], list[Block]]] = {
     "tail": tail.blocks,
 }
 _MOST_NULLS = 10  # drawn null distributions: each costs about 20 kB of the file
-_MOST_EVIDENCE = 150  # findings whose evidence is laid out: the file stays below 2 MB
 _MOST_ANSWERS = 3
 _SMALL = 50  # a group with fewer rows is pointed out
 
 
-def compose(run: AuditRun, *, title: str = "Audit report") -> Document:
+def compose(run: AuditRun, *, title: str = "Audit report", evidence: int = 150) -> Document:
     """Decide what a report on a run says.
 
     Parameters
@@ -35,6 +34,8 @@ def compose(run: AuditRun, *, title: str = "Audit report") -> Document:
         What was found.
     title : str
         Of the report.
+    evidence : int
+        How many findings have their evidence laid out; those that decide come first.
 
     Returns
     -------
@@ -50,7 +51,7 @@ def compose(run: AuditRun, *, title: str = "Audit report") -> Document:
     run = AuditRun.from_dict(_printable(run.to_dict()))
     tally = Counter(f.verdict for f in run.findings)
     correction, by = words.CORRECTIONS.get(str(run.plan.get("correction")), (str(run.plan.get("correction")), ()))
-    drawn, told = _drawn(run), _told_findings(run)
+    drawn, told = _drawn(run), _told_findings(run, evidence)
     sections = []
     number = 0
     for result in run.results:
@@ -118,10 +119,10 @@ def _drawn(run: AuditRun) -> set[int]:
     return set(able[:_MOST_NULLS])
 
 
-def _told_findings(run: AuditRun) -> set[int]:
+def _told_findings(run: AuditRun, most: int) -> set[int]:
     """Choose the findings whose evidence is laid out: those that decide come first."""
     order = sorted(range(len(run.findings)), key=lambda j: (run.findings[j].verdict is Verdict.INCONCLUSIVE, j))
-    return set(order[:_MOST_EVIDENCE])
+    return set(order[:most])
 
 
 def _section(result: AuditResult, start: int, drawn: set[int], told: set[int]) -> Section:

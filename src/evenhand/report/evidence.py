@@ -10,6 +10,7 @@ from evenhand.report.document import Block, Cell, Table, Text, p_value
 from evenhand.report.figures import histogram
 from evenhand.results import Finding
 
+_MOST_GROUPS = 40
 _SAID = ("fact", "planning", "warnings", "reason", "statistic", "test", "equivalence_pvalue", "adjusted_pvalue")
 _FACTS = {
     "exact": "Exact",
@@ -110,12 +111,16 @@ def _counts(finding: Finding, evidence: Mapping[str, Any]) -> Table:
     keys = list(dict.fromkeys(key for counts in finding.counts.values() for key in counts))
     head = ("Group", *(key.replace("_", " ").capitalize() for key in keys), *(("Value",) if values else ()))
     rows = []
-    for name, counts in finding.counts.items():
+    for name, counts in list(finding.counts.items())[:_MOST_GROUPS]:
         row: list[Cell] = [name, *(_whole(counts.get(key)) for key in keys)]
         if values:
             row.append(values.get(name))
         rows.append(tuple(row))
-    return Table(title="Counts behind it", head=head, rows=tuple(rows))
+    more = len(finding.counts) - len(rows)
+    title = "Counts behind it" + (
+        f", the first {_MOST_GROUPS} groups; {more} more in findings.json" if more > 0 else ""
+    )
+    return Table(title=title, head=head, rows=tuple(rows))
 
 
 def _test(finding: Finding, evidence: Mapping[str, Any]) -> Table:

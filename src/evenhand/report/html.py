@@ -19,6 +19,9 @@ from evenhand.report.compose import compose
 from evenhand.report.document import Cell, Document, Section, Table, Text, compared, p_value, shown
 from evenhand.results import AuditRun, Verdict
 
+_LARGEST = 1_950_000  # bytes: a page that can be sent by mail
+_EVIDENCE = (150, 60, 20, 0)  # findings whose evidence is laid out, fewer until the page is small enough
+_MOST_ROWS = 1000  # of a table of findings
 _LONG = 30  # a longer table of findings is opened by hand
 _POLICY = "evenhand-content-security-policy"
 
@@ -50,7 +53,10 @@ def to_html(run: AuditRun, path: str | Path | None = None, *, title: str = "Audi
     >>> to_html(run)[:15]
     '<!doctype html>'
     """
-    text = render(compose(run, title=title))
+    for evidence in _EVIDENCE:
+        text = render(compose(run, title=title, evidence=evidence))
+        if len(text.encode()) < _LARGEST:
+            break
     if path is not None:
         write_atomic(Path(path), text)
     return text
@@ -140,7 +146,8 @@ def findings_table(section: Section) -> Table:
     Table
     """
     rows: list[tuple[Cell, ...]] = []
-    for entry in section.entries:
+    entries = section.entries[:_MOST_ROWS]
+    for entry in entries:
         f = entry.finding
         rows.append(
             (
@@ -153,11 +160,12 @@ def findings_table(section: Section) -> Table:
                 f.verdict,
             )
         )
+    more = "" if len(entries) == len(section.entries) else f", the first {_MOST_ROWS:,} of {len(section.entries):,}"
     return Table(
-        title=f"All findings of the {section.audit} audit",
+        title=f"All findings of the {section.audit} audit{more}",
         head=("Measure", "Groups", "Estimate", "Interval", "p", "p adjusted", "Verdict"),
         rows=tuple(rows),
-        links=tuple(entry.key if entry.blocks else "" for entry in section.entries),
+        links=tuple(entry.key if entry.blocks else "" for entry in entries),
         folded=len(section.entries) > _LONG,
     )
 
