@@ -123,13 +123,13 @@ def note(found: dict[str, list[float]], key: str, value: float) -> None:
 
 def rows_of(result: Any) -> list[dict[str, Any]]:
     """Return the findings with what figure 3 draws."""
-    kept = ("signed_score", "carried", "carried_share", "association", "ranking")
+    kept = ("signed_score", "carried", "carried_share", "carried_interval", "association", "ranking")
     return [
         {
             "measure": f.measure,
             "estimate": f.estimate,
-            "low": f.interval.low,
-            "high": f.interval.high,
+            "low": None if f.interval is None else f.interval.low,
+            "high": None if f.interval is None else f.interval.high,
             "pvalue_adjusted": f.pvalue_adjusted,
             "verdict": str(f.verdict),
             **{k: e[k] for k in kept if k in e},

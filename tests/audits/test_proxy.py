@@ -181,11 +181,115 @@ def test_a_learner_without_coefficients_names_the_carrier_too(big):
     model = lambda X: expit(-1 + 1.3 * X[:, 0].astype(float))  # noqa: E731
     result = audit(small, nuisance=learner, folds=2, max_rows=500, model=model)
     found = verdicts(result)
-    assert found["fpr:carrier"] == "disparity"
-    assert found["fpr:bystander"] == "inconclusive"
-    assert any("too short" in w for w in result.evidence[0]["warnings"])
-    row = {f.measure: f for f in result}
-    assert row["fpr:noise"].interval.low == 0  # not rejected, so 0 is inside
+    assert found["fpr:carrier"] == "disparity"  # the model itself was asked, and the groups differ
+    assert found["fpr:bystander"] == "not_computable"
+    assert any("no interval" in w for w in result.evidence[0]["warnings"])
+    for f, e in zip(result, result.evidence, strict=True):
+        if e["kind"] == "feature":
+            assert f.interval is None  # one that takes the fit as given would be too short
+            assert np.isfinite(f.estimate)
+            assert "without coefficients" in f.reason
+            assert e["carried_interval"] is None
+            assert e["ranking"]["rank_low"] is None
+
+
+def test_learned_decisions_have_scores_without_intervals(big):
+    blind = {k: v for k, v in big.items() if k != "score"}
+    row = {f.measure: f for f in audit(blind, max_steps=0)}
+    assert row["fpr"].interval is not None
+    assert row["fpr:carrier"].interval is None
+    assert "pass `model`" in row["fpr:carrier"].reason
+    assert row["fpr:carrier"].verdict == "disparity"
+
+
+def test_calibration_error_scores_are_bounded_from_above_only(big):
+    result = audit(big, measure="cal", max_steps=0)
+    for f, e in zip(result, result.evidence, strict=True):
+        if e["kind"] == "feature":
+            assert f.interval.low == 0 < f.interval.high
+            assert e["carried_interval"] is None
+
+
+def test_what_a_feature_carries_has_an_interval(big):
+    result = audit(big, max_steps=0)
+    by = {f.measure: e for f, e in zip(result, result.evidence, strict=True) if f.groups[0] == "g=b"}
+    whole, carrier = by["fpr"], by["fpr:carrier"]
+    gap = whole["values"]["g=b"] - whole["values"]["g=a"]
+    moved = carrier["carried_interval"]
+    assert moved["low"] < -gap < moved["high"]  # the carrier is all that differs
+    assert moved["low"] < carrier["carried"] < moved["high"] < 0
+    still = by["fpr:used"]["carried_interval"]
+    assert still["low"] < 0 < still["high"]
+
+
+def test_more_records_than_are_looked_at_in_detail(big, monkeypatch):
+    scores = importlib.import_module("evenhand.audits.proxy_scores")
+    whole = audit(big, max_steps=0)
+    monkeypatch.setattr(scores, "_DETAILED", 700)
+    part = audit(big, max_steps=0)
+    for a, b in zip(whole, part, strict=True):
+        assert a.estimate == pytest.approx(b.estimate, abs=1e-12)
+        assert a.interval.high - a.estimate == pytest.approx(b.interval.high - b.estimate, rel=0.15)
+
+
+def test_features_of_one_value_are_named_and_not_scored():
+    arrays = columns()
+    group = arrays["groups"]["g"]
+    arrays["features"]["same"] = np.full(N, 3.0)
+    arrays["features"]["itself"] = (group == "b").astype(float)
+    row = {f.measure: f for f in audit(arrays) if f.groups[0] == "g=b"}
+    for name, words in (("same", "one value in both groups"), ("itself", "not a proxy")):
+        found = row[f"fpr:{name}"]
+        assert found.verdict == "not_computable"
+        assert np.isnan(found.estimate)
+        assert found.interval is None
+        assert words in found.reason
+    assert row["fpr:carrier"].verdict == "disparity"
+
+
+def test_weights_refuse_values_they_have_not_seen():
+    arrays = columns()
+    weights = audit(arrays, soft=False, max_steps=3).weights["g=b"]
+    few = {k: v[:3].copy() for k, v in arrays["features"].items()}
+    assert weights(few).shape == (3,)  # decisions by the learned score, cut where it was
+    few["noise"][1] = "z"
+    with pytest.raises(eh.DataError, match="`noise` has the value `z` in 1 rows"):
+        weights(few)
+    few = {k: v[:3].copy() for k, v in arrays["features"].items()}
+    few["used"][0] = np.nan
+    with pytest.raises(eh.DataError, match="`used` is missing in 1 rows"):
+        weights(few)
+    arrays["features"]["used"][5] = np.inf
+    with pytest.raises(eh.DataError, match="`used` is infinite in 1 rows"):
+        audit(arrays)
+
+
+def test_evidence_holds_what_a_report_draws():
+    result = audit(columns(), pairs=True, max_steps=5)
+    plain = json.loads(json.dumps(result.to_dict()))
+    by_kind = {}
+    for f, e in zip(plain["findings"], plain["evidence"], strict=True):
+        by_kind.setdefault(e["kind"], []).append((f, e))
+    assert {k: len(v) for k, v in by_kind.items()} == {"gap": 2, "feature": 8, "pair": 12}
+    for finding, evidence in by_kind["feature"] + by_kind["pair"]:
+        assert evidence["score"] == finding["estimate"]
+        assert evidence["interval"] == finding["interval"]
+    _, gap = by_kind["gap"][0]
+    assert [row["ranking"]["rank"] for row in gap["features"]] == [1, 2, 3, 4]
+    assert {row["measure"] for row in gap["features"]} == {
+        f["measure"] for f, _ in by_kind["feature"] if f["groups"][0] == "g=b"
+    }
+    assert all({"association", "carried", "carried_interval", "pvalue", "score"} <= set(row) for row in gap["features"])
+    assert all(
+        {"feature", "level", "group", "counterfactual", "reference"} == set(m) for m in gap["counterfactual"]["means"]
+    )
+    path = gap["counterfactual"]["path"]
+    assert len(path["gap"]) == len(path["held_out"]) == len(path["effective_rows"]) == 1 + len(path["steps"])
+
+
+def test_workers_do_not_change_a_byte():
+    one, two = (json.dumps(audit(columns(), workers=w, max_steps=3).to_dict()) for w in (1, 2))
+    assert one == two
 
 
 def test_weights_remove_the_gap_and_score_new_rows(big):
@@ -373,6 +477,7 @@ def test_progress_speaks():
         ({"alpha": 2}, eh.UsageError, "`alpha`"),
         ({"folds": 1}, eh.UsageError, "`folds`"),
         ({"step": 0}, eh.UsageError, "`step`"),
+        ({"workers": 0}, eh.UsageError, "`workers`"),
         ({"margin": -1}, eh.UsageError, "`margin`"),
         ({"nuisance": "forest"}, eh.UsageError, "`forest`"),
         ({"blocks": {"b": ["nope"]}}, eh.UsageError, "no feature"),
@@ -433,3 +538,29 @@ def test_interactions_of_the_outcome_do_not_make_bystanders_carriers():
     assert verdicts(default)["fpr:bystander"] == "inconclusive"
     assert verdicts(default)["fpr:carrier"] == "disparity"
     assert default.evidence[0]["nuisance"]["interactions"] == ["carrier × used"]
+
+
+def test_a_model_is_not_asked_twice():
+    asked = []
+
+    def model(X):
+        asked.append(len(X))
+        return expit(-1 + 1.3 * X[:, 0].astype(float))
+
+    arrays = take(columns(), np.flatnonzero(columns()["groups"]["g"] != "c"))
+    result = audit(arrays, model=model, max_steps=0, folds=2)
+    levels = sum(len(e["levels"]) for e in result.evidence if e["kind"] == "feature")
+    assert len(asked) == 1 + 2 * levels  # all rows once, then each level on each fold's part
+
+
+def test_without_coefficients_and_without_a_model_only_the_estimate_is_given():
+    tree = importlib.import_module("sklearn.tree")
+    arrays = columns(9, 1500)
+    arrays["features"] = {"carrier": arrays["features"]["carrier"]}
+    learner = tree.DecisionTreeClassifier(max_depth=2, random_state=0)
+    found = audit(arrays, nuisance=learner, folds=2, max_steps=0)[1]
+    assert found.verdict == "not_computable"
+    assert np.isnan(found.pvalue)
+    assert found.interval is None
+    assert found.estimate > 0.1
+    assert "neither interval nor test" in found.reason

@@ -130,3 +130,13 @@ def test_running_out_of_steps_is_an_error():
 def test_bad_input_gets_one_clear_sentence(X, y, options, message):
     with pytest.raises(DataError, match=message):
         fit_logistic(X, y, **options)
+
+
+def test_the_start_changes_the_way_and_not_the_end():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(300, 3))
+    y = (rng.random(300) < 1 / (1 + np.exp(-X[:, 0]))).astype(float)
+    cold = fit_logistic(X[:280], y[:280])
+    warm = fit_logistic(X[:280], y[:280], start=fit_logistic(X, y))
+    assert warm.coef == pytest.approx(cold.coef, abs=1e-9)
+    assert warm.iterations < cold.iterations

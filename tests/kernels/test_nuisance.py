@@ -23,7 +23,8 @@ from evenhand.kernels.linearised import (
 )
 from evenhand.kernels.logistic import fit_logistic
 from evenhand.kernels.nuisance import LogisticFolds, calibration_of, cross_fit, predict_folds, spread
-from evenhand.kernels.toggles import Sources, toggle
+from evenhand.kernels.sources import Sources
+from evenhand.kernels.toggles import toggle
 
 EVERYONE = np.ones(6, dtype=bool)
 

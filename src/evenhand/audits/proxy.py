@@ -42,18 +42,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.audits.proxy_features import judge_features, ranking, score_blocks
+from evenhand.audits.proxy_features import judge_features
+from evenhand.audits.proxy_fits import Scorer, centre_of, learn
 from evenhand.audits.proxy_gap import gap_of
 from evenhand.audits.proxy_model import make_scorer
-from evenhand.audits.proxy_sample import Pair, Scorer, centre_of, learn, make_pair
+from evenhand.audits.proxy_options import ProxyOptions, check
+from evenhand.audits.proxy_sample import Pair, make_pair
+from evenhand.audits.proxy_scores import ranking, score_blocks
 from evenhand.audits.proxy_weights import CounterfactualWeights, describe, find_weights
 from evenhand.audits.proxy_words import (
+    constant_findings,
     counts_of,
     feature_evidence,
     feature_finding,
+    feature_table,
     gap_fact,
     gap_finding,
     not_computable,
+    pair_evidence,
     pair_finding,
     planning,
     too_few,
@@ -65,7 +71,6 @@ from evenhand.inference.samples import Draws
 from evenhand.intake import Attribute, AuditData
 from evenhand.kernels.design import join
 from evenhand.kernels.influence import Functional, functional
-from evenhand.kernels.nuisance import LEARNERS
 from evenhand.kernels.seeds import RngLike, seed_of, stream
 from evenhand.results import AuditResult, Finding
 
@@ -73,31 +78,6 @@ FloatArray = NDArray[np.float64]
 
 # Permutations behind the gap's p-value, where it is not exact.
 _RESAMPLES = 1999
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProxyOptions:
-    """What a proxy audit was asked; see `audit_proxy`."""
-
-    measure: str
-    alignment_penalty: float
-    nuisance: str
-    soft: bool
-    pairs: bool
-    blocks: Mapping[str, tuple[str, ...]]
-    categorical: tuple[str, ...]
-    folds: int
-    l2: float
-    interactions: bool
-    max_rows: int
-    step: float
-    max_steps: int
-    tolerance: float
-    patience: int
-    margin: float | None
-    alpha: float
-    level: float
-    correction: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -140,6 +120,7 @@ def audit_proxy(
     patience: int = 6,
     progress: Callable[[str], None] | None = None,
     rng: RngLike = 0,
+    workers: int = 1,
 ) -> ProxyResult:
     """Find the features that carry a disparity, and the population that would show none.
 
@@ -191,6 +172,8 @@ def audit_proxy(
         Called with a sentence before each part of the work.
     rng : int, Generator or None
         Seed.
+    workers : int
+        Threads; the answer does not depend on it.
 
     Returns
     -------
@@ -213,7 +196,9 @@ def audit_proxy(
     """
     form = functional(measure, alignment_penalty)
     seed = seed_of(rng)
-    checked = _check(
+    if isinstance(workers, bool) or int(workers) != workers or workers < 1:
+        raise UsageError(f"`workers` must be a whole number of at least 1; got {workers}.")
+    checked = check(
         ProxyOptions(
             measure=str(form),
             alignment_penalty=form.penalty,
@@ -248,7 +233,7 @@ def audit_proxy(
             if code == base:
                 continue
             say(f"proxy: {options.measure} of {one.group_name(code)}")
-            block = _audit_group(data, one, code, base, form, options, scorer, h, score, nuisance, seed, say)
+            block = _audit_group(data, one, code, base, form, options, scorer, h, score, nuisance, seed, workers, say)
             findings += block[0]
             evidence += block[1]
             if block[2] is not None:
@@ -277,6 +262,7 @@ def _audit_group(
     score: FloatArray,
     nuisance: Any,
     seed: int,
+    workers: int,
     say: Callable[[str], None],
 ) -> tuple[list[Finding], list[Mapping[str, Any]], CounterfactualWeights | None]:
     """Ask one group against its reference: the gap, the features, the pairs, the counterfactual."""
@@ -297,7 +283,7 @@ def _audit_group(
     )
     counts = counts_of(pair, names)
     reason = too_few(pair, form, names)
-    draws = Draws(seed=seed, name=f"proxy/{form}", n_resamples=_RESAMPLES)
+    draws = Draws(seed=seed, name=f"proxy/{form}", n_resamples=_RESAMPLES, workers=workers)
     weighted = data.weight is not None
     if reason:
         return *not_computable(pair, form, options, names, counts, reason), None
@@ -311,17 +297,14 @@ def _audit_group(
         interactions=options.interactions,
         scorer=scorer,
         features=data.features,
-        averaged=averaged,
     )
     gap = gap_of(pair, fits, form, level=options.level, margin=options.margin, draws=draws, weighted=weighted)
     say(f"proxy: features of {names[0]}")
     at, means = centre_of(pair, fits, form)
-    found, covariance = score_blocks(pair.design.blocks, pair, fits, form, at, means, averaged)
+    scores = score_blocks(pair.design.blocks, pair, fits, form, at, means, averaged, workers)
     sign = -1.0 if gap.estimate < 0 else 1.0
-    carriers = judge_features(
-        pair, fits, form, found, covariance, means, sign=sign, level=options.level, learner=nuisance
-    )
-    ranks = ranking(found.score, covariance, seed, options.level)
+    carriers = judge_features(pair, fits, form, scores, at, means, sign=sign, level=options.level, learner=nuisance)
+    ranks = ranking(scores, seed, options.level, firm=not fits.no_interval)
     say(f"proxy: counterfactual population of {names[0]}")
     weights = find_weights(
         pair,
@@ -334,37 +317,38 @@ def _audit_group(
         tolerance=options.tolerance,
         patience=options.patience,
     )
-    findings = [gap_finding(gap, form, options, names, counts)]
+    features = [feature_finding(c, form, options, names, counts, fits) for c in carriers]
+    behind = [
+        feature_evidence(c, rank, gap, names, f, fits) for c, rank, f in zip(carriers, ranks, features, strict=True)
+    ]
+    findings = [gap_finding(gap, form, options, names, counts), *features]
     evidence: list[Mapping[str, Any]] = [
         {
-            "fact": gap_fact(gap, form, names),
+            "kind": "gap",
+            "fact": gap_fact(gap, form, names, soft=options.soft),
             "planning": planning(gap, options.alpha),
             "values": {names[0]: gap.values[0], names[1]: gap.values[1]},
             "test": gap.method,
             "equivalence_pvalue": gap.equivalence,
             "nuisance": fits.reports,
+            "features": feature_table(behind, form),
             "counterfactual": describe(pair, fits, weights.path, data.features),
             "records_averaged": len(averaged),
             "warnings": warnings_of(pair, fits, form),
-        }
+        },
+        *behind,
     ]
-    for carrier, rank in zip(carriers, ranks, strict=True):
-        findings.append(feature_finding(carrier, form, options, names, counts, fits))
-        evidence.append(feature_evidence(carrier, rank, gap, names))
+    still = constant_findings(pair, form, names, counts)
+    findings += still[0]
+    evidence += still[1]
     if options.pairs:
         say(f"proxy: pairs of features of {names[0]}")
         joined = [join(a, b) for a, b in combinations(pair.design.blocks, 2)]
-        both, spread = score_blocks(joined, pair, fits, form, at, means, averaged)
+        both = score_blocks(joined, pair, fits, form, at, means, averaged, workers)
         for k, (a, b) in enumerate(combinations(carriers, 2)):
-            findings.append(pair_finding(a, b, both.score[k], spread[k, k], form, options, names, counts))
-            evidence.append(
-                {
-                    "fact": f"Together `{a.block.name}` and `{b.block.name}` move the influence on {form} by "
-                    f"{both.score[k]:.4f} on average.",
-                    "beyond_the_larger": float(both.score[k]) - max(a.score, b.score),
-                    "test": "Bonferroni over the two features' tests",
-                }
-            )
+            value, variance = float(both.found.score[k]), float(both.covariance[k, k])
+            findings.append(pair_finding(a, b, value, variance, form, options, names, counts, fits))
+            evidence.append(pair_evidence(a, b, findings[-1], fits, form))
     return findings, evidence, weights
 
 
@@ -374,24 +358,6 @@ def _averaged(pair: Pair, max_rows: int) -> NDArray[np.int64]:
     if len(rows) <= max_rows:
         return rows
     return np.sort(stream(0, "proxy/rows").permutation(rows)[:max_rows])
-
-
-def _check(options: ProxyOptions) -> ProxyOptions:
-    """Refuse options that make no sense for any data."""
-    for name in ("alpha", "level"):
-        if not 0 < getattr(options, name) < 1:
-            raise UsageError(f"`{name}` must lie between 0 and 1; got {getattr(options, name)}.")
-    if options.margin is not None and not options.margin > 0:
-        raise UsageError(f"`margin` must be a difference above 0; got {options.margin}.")
-    for name, least in (("folds", 2), ("max_rows", 100), ("max_steps", 0), ("patience", 0)):
-        number = getattr(options, name)
-        if isinstance(number, bool) or int(number) != number or number < least:
-            raise UsageError(f"`{name}` must be a whole number of at least {least}; got {number}.")
-    if not (options.step > 0 and options.l2 > 0 and options.tolerance >= 0):
-        raise UsageError("`step` and `l2` must be above 0 and `tolerance` at least 0.")
-    if options.nuisance not in LEARNERS and options.nuisance.islower():
-        raise UsageError(f"`nuisance` is `{options.nuisance}`; allowed: `logistic`, `boosting`, or an estimator.")
-    return options
 
 
 def _prepare(

@@ -1,4 +1,4 @@
-"""Which features carry the gap: scores with intervals, two tests per feature, and how firm the ranking is.
+"""Which features carry the gap: two tests per feature, and how much of the gap goes with each.
 
 A feature carries part of a gap when two things hold: setting it to another value changes the influence
 function (its proxy score is not 0), and its distribution differs between the groups. "Carries none of it"
@@ -7,9 +7,9 @@ correction is needed, and a bystander that only correlates with the group is not
 
 * influence: a Wald test that neither the outcome model nor the surrogate of the scores depends on the
   feature, all its levels at once, with a sandwich variance. A model that can be called is asked directly.
-  For nuisance models without coefficients, and for decisions learned without a score: the covariance of
-  residuals of outcome and feature given the others (generalised covariance measure), which holds when either
-  regression is right.
+  For an outcome model with products, and for decisions learned without a score: the covariance of residuals of
+  outcome and feature given the others (generalised covariance measure), which holds when either regression is
+  right. For nuisance models without coefficients there is no test: none was shown to hold its level.
 * difference: the feature's levels are scored by its profile, the mean influence at that level, and the two
   groups' mean scores are compared; exact for a feature of two values.
 """
@@ -17,7 +17,7 @@ correction is needed, and a bystander that only correlates with the group is not
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,22 +25,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from evenhand.audits.proxy_sample import Fits, Pair, population
+from evenhand.audits.proxy_fits import Fits, population
+from evenhand.audits.proxy_sample import Pair
+from evenhand.audits.proxy_scores import Scores, interval_of, kinked
 from evenhand.inference.rates import RateSamples
 from evenhand.inference.samples import Draws
 from evenhand.kernels.design import Block
 from evenhand.kernels.influence import Centre, Functional, means
-from evenhand.kernels.linearised import Equation, coefficient_covariance, quadratic, score_covariance, wald
+from evenhand.kernels.linearised import Equation, coefficient_covariance, quadratic, wald
 from evenhand.kernels.nuisance import out_of_sample, with_products
-from evenhand.kernels.seeds import stream
-from evenhand.kernels.toggles import Toggles, toggle
+from evenhand.kernels.shifts import Shift, shift, shift_variances
+from evenhand.kernels.toggles import Toggles
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 # A change of the model's own prediction below this is rounding.
 _STILL = 1e-9
-_RANK_DRAWS = 2000
 # A normal tail beyond this is not 0 but underflows.
 _LEAST = 1e-300
 
@@ -59,11 +60,13 @@ class Carrier:
         Definition 5 with psi(second) - psi(first), times the sign of the gap: above 0 the second value
         widens the gap. NaN for more than two levels.
     low, high : float
-        Interval of the score.
+        Interval of the score; NaN where there is none.
     influence_pvalue, difference_pvalue : float
         The two tests.
     carried : float
         Change of the gap if the feature alone were distributed as in the reference.
+    carried_low, carried_high : float
+        Its interval; NaN where there is none.
     association : float
         Plain association with the group: Cramer's V, or the correlation of a number.
     association_pvalue : float
@@ -82,6 +85,8 @@ class Carrier:
     influence_pvalue: float
     difference_pvalue: float
     carried: float
+    carried_low: float
+    carried_high: float
     association: float
     association_pvalue: float
     profile: tuple[Mapping[str, Any], ...]
@@ -95,63 +100,12 @@ class Carrier:
         return max(self.influence_pvalue, self.difference_pvalue, _LEAST)
 
 
-def score_blocks(
-    blocks: Sequence[Block],
-    pair: Pair,
-    fits: Fits,
-    form: Functional,
-    at: Centre,
-    reference: FloatArray,
-    averaged: IntArray,
-) -> tuple[Toggles, FloatArray]:
-    """Return proxy scores and their covariance.
-
-    Parameters
-    ----------
-    blocks : sequence of Block
-        Features, or pairs of features.
-    pair, fits, form, at, reference
-        The sample, what was learned on it, and the centre of psi.
-    averaged : ndarray of int
-        Records the scores average over.
-
-    Returns
-    -------
-    Toggles
-    ndarray, shape (blocks, blocks)
-    """
-    found = toggle(
-        blocks,
-        pair.X[averaged],
-        pair.weight[averaged],
-        pair.fold[averaged],
-        form,
-        at,
-        fits.sources,
-        linear=True,
-    )
-    kept = {name: fits.equations[name] for name in found.slopes}
-    return found, score_covariance(found, averaged, population(pair, fits), form, at, reference, kept)
-
-
-def interval_of(score: float, se: float, df: int, level: float) -> tuple[float, float]:
-    """Return an interval for a score that cannot be negative.
-
-    A score is a maximum over contrasts, so it errs upwards when all are near 0: the lower end allows for
-    the choice among `df` contrasts (Scheffe), the upper end needs no such allowance because the score is
-    convex in them.
-    """
-    z = float(special.ndtri(0.5 + level / 2))
-    wide = math.sqrt(float(special.chdtri(max(df, 1), 1 - level)))
-    return max(0.0, score - wide * se), score + z * se
-
-
 def judge_features(
     pair: Pair,
     fits: Fits,
     form: Functional,
-    found: Toggles,
-    covariance: FloatArray,
+    scores: Scores,
+    at: Centre,
     reference: FloatArray,
     *,
     sign: float,
@@ -164,10 +118,10 @@ def judge_features(
     ----------
     pair, fits, form
         The sample, what was learned on it, what is measured.
-    found : Toggles
-        Scores.
-    covariance : ndarray, shape (blocks, blocks)
-        Of the scores.
+    scores : Scores
+        From `score_blocks`.
+    at : Centre
+        The centre of psi.
     reference : ndarray, shape (terms, 2)
         Means of the reference.
     sign : float
@@ -181,24 +135,27 @@ def judge_features(
     -------
     list of Carrier
     """
-    tested = _tested(fits)
-    g = pair.inside
-    plug_in = means(form, pair.h[g], fits.eta[g], pair.weight[g])
+    tested, found, covariance = _tested(fits), scores.found, scores.covariance
+    shifts, variances = _shifts(pair, fits, form, scores, at, reference)
+    z = float(special.ndtri(0.5 + level / 2))
     joint = None
     if tested:
         joint = coefficient_covariance(pair.X, tested, pair.count.astype(np.float64), pair.unit)
     out = []
     for b, block in enumerate(pair.design.blocks):
         p_influence, df = _influence_test(b, block, pair, fits, form, found, tested, joint, learner)
-        scores = block.scores(pair.X[:, list(block.where)], found.profile[b])
-        p_difference = _difference_test(block, pair, scores)
+        of_row = block.scores(pair.X[:, list(block.where)], found.profile[b])
+        p_difference = _difference_test(block, pair, of_row)
         association, p_association = _association(block, pair)
         se = math.sqrt(max(float(covariance[b, b]), 0.0))
         if len(block.levels) > 2 and joint is not None and fits.linear:
             df = wald(block, tested, joint)[1]  # contrasts among which the largest was taken
-        low, high = interval_of(float(found.score[b]), se, df, level)
+        low, high = interval_of(float(found.score[b]), se, df, level, form)
         if not p_influence <= 1 - level:
             low = 0.0  # where 0 is not rejected it belongs to the interval
+        if fits.no_interval:
+            low = high = math.nan
+        change, reach = shifts[b].change, z * math.sqrt(float(variances[b]))
         out.append(
             Carrier(
                 block=block,
@@ -208,7 +165,9 @@ def judge_features(
                 high=high,
                 influence_pvalue=p_influence,
                 difference_pvalue=p_difference,
-                carried=_carried(block, pair, form, found.parts[b], found.profile[b], reference, plug_in),
+                carried=change,
+                carried_low=change - reach,
+                carried_high=change + reach,
                 association=association,
                 association_pvalue=p_association,
                 profile=_profile(block, pair, found.profile[b]),
@@ -216,6 +175,26 @@ def judge_features(
             )
         )
     return out
+
+
+def _shifts(
+    pair: Pair, fits: Fits, form: Functional, scores: Scores, at: Centre, reference: FloatArray
+) -> tuple[list[Shift], FloatArray]:
+    """Move each feature's distribution to the reference's; variances where they can be had."""
+    g, people, blocks = pair.inside, population(pair, fits), pair.design.blocks
+    here, q = means(form, pair.h[g], fits.eta[g], pair.weight[g]), reference[:, 0]
+    shifts = []
+    for b, block in enumerate(blocks):
+        found = shift(block, pair.X[:, list(block.where)], people, form, scores.found.parts[b], here, q)
+        if form.uses_log_ratio:  # to first order only: the divergence of the inputs is no function of such means
+            found = Shift(change=float(found.delta @ scores.found.profile[b]), delta=found.delta, at=None)
+        shifts.append(found)
+    if fits.no_interval or form.uses_log_ratio or kinked(form):
+        return shifts, np.full(len(blocks), math.nan)
+    rows = scores.detailed
+    return shifts, shift_variances(
+        blocks, shifts, scores.found, rows, pair.fold[rows], people, form, at, q, fits.sources, fits.equations
+    )
 
 
 def _tested(fits: Fits) -> list[Equation]:
@@ -241,9 +220,11 @@ def _influence_test(
         return 1.0, 0
     if fits.known and found.moved[b] > (_STILL if callable(fits.sources.h) else 1e-5):
         return 0.0, 1  # seen on the model itself
+    if not fits.linear:
+        return math.nan, 1  # no test of such a fit was shown to hold its level
     # A penalised fit of separable decisions is biased: its coefficients are no evidence.
     mixed = "eta" in fits.equations and bool(fits.equations["eta"].products)
-    if mixed or not fits.linear or (not fits.known and bool(np.all((pair.h == 0) | (pair.h == 1)))):
+    if mixed or (not fits.known and bool(np.all((pair.h == 0) | (pair.h == 1)))):
         return _residual_test(block, pair, fits, form, learner)
     if joint is None:
         return 1.0, 1  # the model ignores the feature and nothing else enters psi
@@ -266,12 +247,14 @@ def _residual_test(block: Block, pair: Pair, fits: Fits, form: Functional, learn
         targets.append((pair.h, np.ones(len(pair.h), dtype=bool)))
     if form.uses_log_ratio:
         targets.append(((~pair.inside).astype(np.float64), np.ones(len(pair.h), dtype=bool)))
-    if not targets or not rest:
-        return (1.0, 1) if not targets else (math.nan, 1)
+    if not targets:
+        return 1.0, 1
     weight = pair.weight
     for target, rows in targets:
         X, w, fold = with_products(pair.X[rows][:, rest], products), weight[rows], pair.fold[rows]
-        residual = target[rows] - out_of_sample(learner, X, target[rows], w, fold)
+        alone = not rest  # then there is nothing to regress on but a constant
+        fitted = w @ target[rows] / w.sum() if alone else out_of_sample(learner, X, target[rows], w, fold)
+        residual = target[rows] - fitted
         part = pair.X[rows][:, list(block.where)]
         design = np.concatenate([np.ones((len(X), 1)), X], axis=1)
         root = np.sqrt(w)[:, None]
@@ -283,42 +266,6 @@ def _residual_test(block: Block, pair: Pair, fits: Fits, form: Functional, learn
     effect = np.concatenate(effects)
     stacked = np.concatenate(shares, axis=1)
     return quadratic(effect, stacked.T @ (stacked * (pair.count * pair.unit**2)[:, None]))
-
-
-def _carried(
-    block: Block,
-    pair: Pair,
-    form: Functional,
-    parts: FloatArray,
-    profile: FloatArray,
-    reference: FloatArray,
-    plug_in: FloatArray,
-) -> float:
-    """Move the feature's distribution to the reference's and recompute the value from the moved means."""
-
-    def shift(of_level: FloatArray) -> float:
-        scores = block.scores(pair.X[:, list(block.where)], of_level)
-        known = ~np.isnan(scores)
-        sides = (pair.inside & known, ~pair.inside & known)
-        if not all(pair.weight[s].sum() > 0 for s in sides):
-            return math.nan
-        here, there = (float(pair.weight[s] @ scores[s] / pair.weight[s].sum()) for s in sides)
-        return there - here
-
-    if form.uses_log_ratio:
-        return shift(profile)  # to first order
-    total = 0.0
-    for t, (name, coefficient) in enumerate(form.terms):
-        n, d = (float(plug_in[t, k]) + shift(parts[:, t, k]) for k in (0, 1))
-        before = float(plug_in[t, 0] / plug_in[t, 1])
-        if name == "da":
-            q = float(reference[t, 0])
-            p = min(max(n, 0.0), 1.0)
-            kl = [float(special.rel_entr(v, q) + special.rel_entr(1 - v, 1 - q)) for v in (p, before)]
-            total += coefficient * (kl[0] - kl[1])
-        else:
-            total += coefficient * (n / d - before) if d > 0 else math.nan
-    return total
 
 
 def _difference_test(block: Block, pair: Pair, scores: FloatArray) -> float:
@@ -387,36 +334,3 @@ def _profile(block: Block, pair: Pair, of_level: FloatArray) -> tuple[Mapping[st
             row["share_reference"] = float(w[~g & here].sum() / w[~g].sum())
         rows.append(row)
     return tuple(rows)
-
-
-def ranking(score: FloatArray, covariance: FloatArray, seed: int, level: float) -> list[dict[str, float]]:
-    """Say how firm each feature's rank is, by draws from the scores' joint normal law.
-
-    Parameters
-    ----------
-    score : ndarray, shape (blocks,)
-        Scores.
-    covariance : ndarray, shape (blocks, blocks)
-        Their covariance.
-    seed : int
-        For the draws.
-    level : float
-        Of the rank interval.
-
-    Returns
-    -------
-    list of dict
-        ``rank``, ``rank_low``, ``rank_high``, ``first`` (share of draws in which it leads).
-    """
-    values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    noise = stream(seed, "proxy/ranking").standard_normal((_RANK_DRAWS, len(score)))
-    drawn = np.maximum(score + noise @ root.T, 0.0)  # (draws, blocks)
-    ranks = 1 + np.argsort(np.argsort(-drawn, axis=1, kind="stable"), axis=1, kind="stable")
-    rank = 1 + np.argsort(np.argsort(-score, kind="stable"), kind="stable")
-    low, high = np.quantile(ranks, [(1 - level) / 2, (1 + level) / 2], axis=0, method="inverted_cdf")
-    first = (ranks == 1).mean(axis=0)
-    return [
-        {"rank": int(rank[b]), "rank_low": int(low[b]), "rank_high": int(high[b]), "first": float(first[b])}
-        for b in range(len(score))
-    ]

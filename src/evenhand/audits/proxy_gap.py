@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from evenhand.audits.proxy_sample import Fits, Pair
+from evenhand.audits.proxy_fits import Fits
+from evenhand.audits.proxy_sample import Pair
 from evenhand.inference.means import MeanSamples
 from evenhand.inference.rates import RateSamples
 from evenhand.inference.samples import Draws

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.audits.proxy_sample import Scorer
+from evenhand.audits.proxy_fits import Scorer
 from evenhand.errors import DataError, MissingDependencyError
 from evenhand.models.model import Model, as_model
 

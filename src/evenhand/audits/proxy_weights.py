@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand.audits.proxy_sample import Fits, Pair, Scorer
+from evenhand.audits.proxy_fits import Cut, Fits, Scorer
+from evenhand.audits.proxy_sample import Pair
 from evenhand.errors import DataError, UsageError
 from evenhand.intake.data import AuditData
 from evenhand.kernels.descent import Path, Sample, descend
@@ -39,7 +40,7 @@ class CounterfactualWeights:
         How features are coded.
     outcome, member : Learned or None
         Nuisance models.
-    surrogate : Learned or None
+    surrogate : Learned, Cut or None
         Learned from the scores when there was no model.
     scorer : callable or None
         The model.
@@ -54,7 +55,7 @@ class CounterfactualWeights:
     design: Design
     outcome: Learned | None
     member: Learned | None
-    surrogate: Learned | None
+    surrogate: Learned | Cut | None
     scorer: Scorer | None
     log_prior: float
 
@@ -193,7 +194,7 @@ def find_weights(
         design=pair.design,
         outcome=fits.sources.eta,
         member=fits.sources.member,
-        surrogate=fits.sources.h if isinstance(fits.sources.h, Learned) else None,
+        surrogate=fits.sources.h if isinstance(fits.sources.h, Learned | Cut) else None,
         scorer=scorer,
         log_prior=fits.sources.log_prior,
     )

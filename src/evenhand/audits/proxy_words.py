@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 from scipy import special
 
-from evenhand.audits.proxy_features import Carrier, interval_of
+from evenhand.audits.proxy_features import Carrier
+from evenhand.audits.proxy_fits import FAITHFUL, Fits
 from evenhand.audits.proxy_gap import Gap
-from evenhand.audits.proxy_sample import Fits, Pair
+from evenhand.audits.proxy_sample import Pair
+from evenhand.audits.proxy_scores import interval_of
 from evenhand.kernels.influence import Functional
 from evenhand.results import Finding, Interval, Verdict
 
@@ -74,21 +76,53 @@ def feature_finding(
     fits: Fits,
 ) -> Finding:
     """Return one feature's score as a raw finding."""
+    single = len(carrier.block.levels) == 1
+    reason = "One group has no rows at the feature's values." if math.isnan(carrier.pvalue) else ""
+    if math.isnan(carrier.influence_pvalue):
+        reason = f"The score has neither interval nor test: {fits.no_interval}."
+    if single:
+        reason = (
+            f"All of `{names[0]}` have one value of `{carrier.block.name}`: what another one would do cannot be "
+            "learned. A feature that is the group itself is not a proxy: leave it out."
+        )
     return Finding(
         audit="proxy",
         measure=f"{form}:{carrier.block.name}",
         groups=names,
-        estimate=carrier.score,
-        interval=Interval(
-            low=carrier.low,
-            high=carrier.high,
-            level=options.level,
-            kind="linearised" if fits.linear else "linearised, nuisance fixed",
-        ),
-        pvalue=carrier.pvalue,
+        estimate=math.nan if single else carrier.score,
+        interval=None if single else _interval(carrier.low, carrier.high, options.level, fits),
+        pvalue=math.nan if single else carrier.pvalue,
         counts=counts,
-        verdict=Verdict.NOT_COMPUTABLE if math.isnan(carrier.pvalue) else Verdict.INCONCLUSIVE,
-        reason="One group has no rows at the feature's values." if math.isnan(carrier.pvalue) else "",
+        verdict=Verdict.NOT_COMPUTABLE if reason else Verdict.INCONCLUSIVE,
+        reason=reason,
+    )
+
+
+def constant_findings(
+    pair: Pair, form: Functional, names: Names, counts: Counts
+) -> tuple[list[Finding], list[Mapping[str, Any]]]:
+    """Return a finding without a value for each feature of one value, so that none is dropped in silence."""
+    reason = "The feature takes one value in both groups: it carries nothing that could be measured."
+    findings = [
+        Finding(
+            audit="proxy",
+            measure=f"{form}:{name}",
+            groups=names,
+            estimate=math.nan,
+            counts=counts,
+            verdict=Verdict.NOT_COMPUTABLE,
+            reason=reason,
+        )
+        for name in pair.design.constant
+    ]
+    return findings, [{"kind": "feature", "fact": reason, "feature": name} for name in pair.design.constant]
+
+
+def _interval(low: float, high: float, level: float, fits: Fits) -> Interval | None:
+    if fits.no_interval or math.isnan(low):
+        return None
+    return Interval(
+        low=low, high=high, level=level, kind="linearised" if fits.known else "linearised, of the surrogate"
     )
 
 
@@ -101,16 +135,19 @@ def pair_finding(
     options: Options,
     names: Names,
     counts: Counts,
+    fits: Fits,
 ) -> Finding:
     """Return a pair's score as a raw finding; it carries nothing when neither feature does."""
-    low, high = interval_of(float(score), math.sqrt(max(variance, 0.0)), max(a.df + b.df, 1), options.level)
+    low, high = interval_of(float(score), math.sqrt(max(variance, 0.0)), max(a.df + b.df, 1), options.level, form)
+    if 2 * min(a.influence_pvalue, b.influence_pvalue) > 1 - options.level:
+        low = 0.0  # where neither is shown to matter, 0 belongs to the interval
     pvalue = min(1.0, 2 * min(a.pvalue, b.pvalue)) if not math.isnan(a.pvalue + b.pvalue) else math.nan
     return Finding(
         audit="proxy",
         measure=f"{form}:{a.block.name} × {b.block.name}",
         groups=names,
         estimate=float(score),
-        interval=Interval(low=low, high=high, level=options.level, kind="linearised"),
+        interval=_interval(low, high, options.level, fits),
         pvalue=pvalue,
         counts=counts,
         verdict=Verdict.NOT_COMPUTABLE if math.isnan(pvalue) else Verdict.INCONCLUSIVE,
@@ -122,7 +159,8 @@ def not_computable(
     pair: Pair, form: Functional, options: Options, names: Names, counts: Counts, reason: str
 ) -> tuple[list[Finding], list[Mapping[str, Any]]]:
     """Return a finding without a value for the gap and each feature."""
-    measures = [str(form), *(f"{form}:{b.name}" for b in pair.design.blocks)]
+    features = [*(b.name for b in pair.design.blocks), *pair.design.constant]
+    measures = [str(form), *(f"{form}:{name}" for name in features)]
     findings = [
         Finding(
             audit="proxy",
@@ -136,7 +174,8 @@ def not_computable(
         )
         for k, m in enumerate(measures)
     ]
-    return findings, [{"fact": reason} for _ in findings]
+    evidence: list[Mapping[str, Any]] = [{"kind": "gap", "fact": reason}]
+    return findings, evidence + [{"kind": "feature", "fact": reason, "feature": name} for name in features]
 
 
 def counts_of(pair: Pair, names: Names) -> dict[str, dict[str, float]]:
@@ -177,15 +216,16 @@ def too_few(pair: Pair, form: Functional, names: Names) -> str:
     return ""
 
 
-def gap_fact(gap: Gap, form: Functional, names: Names) -> str:
-    """State the gap."""
+def gap_fact(gap: Gap, form: Functional, names: Names, *, soft: bool) -> str:
+    """State the gap; of scores it is not what decisions would give."""
     if str(form) == "da" and form.penalty == 0:
         return (
             f"The mean prediction is {gap.values[0]:.4f} in `{names[0]}` and {gap.values[1]:.4f} in "
             f"`{names[1]}`: a divergence of {gap.estimate:.4f}."
         )
+    of = ", taken on scores and not on decisions," if soft else ""
     return (
-        f"The {form} is {gap.values[0]:.4f} in `{names[0]}` and {gap.values[1]:.4f} in `{names[1]}`: "
+        f"The {form}{of} is {gap.values[0]:.4f} in `{names[0]}` and {gap.values[1]:.4f} in `{names[1]}`: "
         f"a difference of {gap.estimate:+.4f}."
     )
 
@@ -198,7 +238,9 @@ def planning(gap: Gap, alpha: float) -> str:
     return f"With these rows a difference of {least:.2g} would have been shown with probability {_POWER:g}."
 
 
-def feature_evidence(carrier: Carrier, rank: Mapping[str, float], gap: Gap, names: Names) -> dict[str, Any]:
+def feature_evidence(
+    carrier: Carrier, rank: Mapping[str, float | None], gap: Gap, names: Names, finding: Finding, fits: Fits
+) -> dict[str, Any]:
     """Say what stands behind a feature's score."""
     name = carrier.block.name
     fact = f"Changing `{name}` moves the influence by {carrier.score:.4f} on average (rank {rank['rank']}). "
@@ -213,20 +255,73 @@ def feature_evidence(carrier: Carrier, rank: Mapping[str, float], gap: Gap, name
         fact += f"The groups do not differ clearly in it (association {carrier.association:.3f})."
     else:
         fact += f"The groups differ in it (association {carrier.association:.3f})."
+    if fits.no_interval:
+        fact += f" The score has no interval: {fits.no_interval}."
     share = -carrier.carried / gap.estimate if gap.estimate else math.nan
+    level = None if finding.interval is None else finding.interval.level
+    known = level is not None and not math.isnan(carrier.carried_low)
     return {
+        "kind": "feature",
         "fact": fact,
+        "feature": name,
+        **_score_evidence(finding, fits),
         "signed_score": carrier.signed,
         "carried": carrier.carried,
         "carried_share": share,
+        "carried_interval": {"low": carrier.carried_low, "high": carrier.carried_high, "level": level}
+        if known
+        else None,
         "association": carrier.association,
         "association_pvalue": carrier.association_pvalue,
         "influence_pvalue": carrier.influence_pvalue,
         "difference_pvalue": carrier.difference_pvalue,
-        "test": "intersection-union: influence (Wald) and difference of distributions",
+        "test": "intersection-union: influence and difference of distributions",
         "ranking": dict(rank),
         "levels": [dict(row) for row in carrier.profile],
     }
+
+
+def pair_evidence(a: Carrier, b: Carrier, finding: Finding, fits: Fits, form: Functional) -> dict[str, Any]:
+    """Say what stands behind a pair's score."""
+    return {
+        "kind": "pair",
+        "fact": f"Together `{a.block.name}` and `{b.block.name}` move the influence on {form} by "
+        f"{finding.estimate:.4f} on average.",
+        "features": [a.block.name, b.block.name],
+        **_score_evidence(finding, fits),
+        "beyond_the_larger": finding.estimate - max(a.score, b.score),
+        "test": "Bonferroni over the two features' tests",
+    }
+
+
+def _score_evidence(finding: Finding, fits: Fits) -> dict[str, Any]:
+    return {
+        "score": finding.estimate,
+        "interval": None if finding.interval is None else finding.interval.to_dict(),
+        "no_interval": fits.no_interval,
+        "pvalue": finding.pvalue,
+    }
+
+
+_SHOWN = (
+    "feature",
+    "score",
+    "interval",
+    "signed_score",
+    "pvalue",
+    "carried",
+    "carried_share",
+    "carried_interval",
+    "association",
+    "association_pvalue",
+    "ranking",
+)
+
+
+def feature_table(evidence: Sequence[Mapping[str, Any]], form: Functional) -> list[dict[str, Any]]:
+    """Return one row per feature, the largest score first; `measure` names the finding of each."""
+    rows = [{"measure": f"{form}:{e['feature']}", **{k: e[k] for k in _SHOWN}} for e in evidence]
+    return sorted(rows, key=lambda row: int(row["ranking"]["rank"]))
 
 
 def warnings_of(pair: Pair, fits: Fits, form: Functional) -> list[str]:
@@ -244,13 +339,16 @@ def warnings_of(pair: Pair, fits: Fits, form: Functional) -> list[str]:
         if not 0.8 <= slope <= 1.25:
             out.append(f"The outcome model is not calibrated (slope {slope:.2f}, not 1): scores inherit its error.")
     if any(name == "cal" for name, _ in form.terms):
-        out.append("Calibration error has a kink: where the model is well calibrated, its scores are mostly noise.")
+        out.append(
+            "Calibration error has a kink: where the model is well calibrated, its scores are mostly noise, and only "
+            "bounded from above."
+        )
     found = fits.reports.get("surrogate")
-    if found is not None and found["r_squared"] < 0.9:
+    if found is not None and found["r_squared"] < FAITHFUL:
         out.append(
             f"The surrogate explains {found['r_squared']:.0%} of the scores' variance: pass `model` for the "
             "model's own answer at changed features."
         )
-    if not fits.linear:
-        out.append("Intervals of scores take the fitted nuisance models as given: they are too short.")
+    if fits.no_interval:
+        out.append(f"Scores have no interval: {fits.no_interval}.")
     return out

@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.errors import UsageError, near_matches
+from evenhand.errors import DataError, UsageError, near_matches
 
 FloatArray = NDArray[np.float64]
 
 QUANTILES = (0.05, 0.15, 0.25, 0.35, 0.5, 0.65, 0.75, 0.85, 0.95)
+RARE_QUANTILES = (0.25, 0.5, 0.75)
 # A number with at most this many values is toggled over all of them, and does not bend.
 FEW = 9
 KNOTS = (0.25, 0.5, 0.75)
@@ -69,9 +70,20 @@ class Column:
             names = _names(values)
             for k, category in enumerate(self.categories[1:]):
                 out[:, k] = names == category
+            strange = np.flatnonzero((out.sum(axis=1) == 0) & (names != self.categories[0]))
+            if strange.size:
+                raise DataError(
+                    f"Feature `{self.name}` has the value `{names[strange[0]]}` in {strange.size} rows, which was not "
+                    f"there before. Known: {', '.join(f'`{c}`' for c in self.categories[:10])}. Leave these rows out."
+                )
             return out
         numbers = np.asarray(values, dtype=np.float64)
         absent = np.isnan(numbers)
+        if absent.any() and not self.missing:
+            raise DataError(
+                f"Feature `{self.name}` is missing in {int(absent.sum())} rows, and it was never missing before. "
+                "Leave these rows out, or fill them."
+            )
         out[:, 0] = np.where(absent, 0.0, (numbers - self.centre) / self.scale)
         for k, knot in enumerate(self.knots):
             out[:, 1 + k] = np.maximum(out[:, 0] - knot, 0.0)
@@ -194,11 +206,14 @@ class Design:
         The features.
     width : int
         Number of matrix columns.
+    constant : tuple of str
+        Features of one value only, which have no columns.
     """
 
     columns: tuple[Column, ...]
     blocks: tuple[Block, ...]
     width: int
+    constant: tuple[str, ...] = ()
 
     def encode(self, features: Mapping[str, NDArray[Any]]) -> FloatArray:
         """Return the matrix of given rows, shape (rows, width)."""
@@ -255,11 +270,13 @@ def make_design(
     of = {name: _column(name, np.asarray(v), weight, name in categorical) for name, v in features.items()}
     columns: list[Column] = []
     made: list[Block] = []
+    constant: list[str] = []
     at = 0
     for block_name, names in joined.items():
         group = [of[n] for n in names if of[n].width]
         if not group:
-            continue  # a constant column has no values to toggle
+            constant.append(block_name)
+            continue
         columns += group
         width = sum(c.width for c in group)
         part = np.concatenate([c.encode(np.asarray(features[c.name])[inside]) for c in group], axis=1)
@@ -283,7 +300,7 @@ def make_design(
             )
         )
         at += width
-    return Design(columns=tuple(columns), blocks=tuple(made), width=at)
+    return Design(columns=tuple(columns), blocks=tuple(made), width=at, constant=tuple(constant))
 
 
 def _joined(
@@ -318,6 +335,9 @@ def _column(name: str, values: NDArray[Any], weight: FloatArray, as_category: bo
     numbers = values.astype(np.float64)
     absent = np.isnan(numbers)
     present, w = numbers[~absent], weight[~absent]
+    if not np.isfinite(present).all():
+        bad = int(np.count_nonzero(~np.isfinite(present)))
+        raise DataError(f"Feature `{name}` is infinite in {bad} rows. Make them missing, or cap them.")
     distinct = np.unique(present)
     if distinct.size == 0 or (distinct.size == 1 and not absent.any()):
         return Column(name=name, kind="category", categories=("constant",))
@@ -356,6 +376,9 @@ def _grid(part: FloatArray, gaps: bool, weight: FloatArray, quantiles: Sequence[
             picked = [int(order[i]) for i in first]
         else:
             chosen = _quantiles(values, weight[order], quantiles)
+            if chosen.size == 1:  # nearly everybody has one value: take quantiles of the others beside it
+                rest = values != chosen[0]
+                chosen = np.union1d(chosen, _quantiles(values[rest], weight[order][rest], RARE_QUANTILES))
             picked = [int(order[np.searchsorted(values, v)]) for v in chosen]
     if absent.any():
         picked.append(int(np.flatnonzero(absent)[0]))
@@ -383,7 +406,9 @@ def _patterns(part: FloatArray, weight: FloatArray) -> list[int]:
 def _names(values: NDArray[Any]) -> NDArray[np.str_]:
     if values.dtype.kind in "US":
         return values.astype(np.str_)
-    return np.array([_label(v) for v in values.tolist()], dtype=np.str_)
+    entries = values.tolist()
+    label = {v: _label(v) for v in set(entries)}  # each distinct entry once
+    return np.array([label[v] for v in entries], dtype=np.str_)
 
 
 def _label(value: Any) -> str:

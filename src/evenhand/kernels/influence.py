@@ -36,6 +36,9 @@ from evenhand.errors import UsageError, near_matches
 
 FloatArray = NDArray[np.float64]
 
+# Rows worked on at once: temporaries stay in the cache.
+_CHUNK = 16384
+
 
 @dataclass(frozen=True, slots=True)
 class Term:
@@ -181,11 +184,14 @@ def means(form: Functional, h: FloatArray, eta: FloatArray, weight: FloatArray) 
     >>> means(functional("fpr"), np.array([1.0, 0.0]), np.array([0.5, 0.0]), np.ones(2)).tolist()
     [[0.25, 0.75]]
     """
-    total = weight.sum()
-    out = np.empty((len(form.terms), 2))
-    for t, (name, _) in enumerate(form.terms):
-        n, d = TERMS[name].parts(h, eta)
-        out[t] = (weight @ n) / total, np.sum(weight * d) / total
+    out = np.zeros((len(form.terms), 2))
+    for start in range(0, len(h), _CHUNK):
+        rows = slice(start, start + _CHUNK)
+        w = weight[rows]
+        for t, (name, _) in enumerate(form.terms):
+            n, d = TERMS[name].parts(h[rows], eta[rows])
+            out[t] += w @ n, np.sum(w * d)
+    out /= weight.sum()
     return out
 
 
@@ -307,6 +313,14 @@ def psi(
     >>> psi(functional("sp"), at, h, h).round(12).tolist()
     [-0.2, 0.2]
     """
+    out = np.empty_like(h)
+    for start in range(0, len(h), _CHUNK):
+        rows = slice(start, start + _CHUNK)
+        out[rows] = _psi(form, at, h[rows], eta[rows], None if log_ratio is None else log_ratio[rows])
+    return out
+
+
+def _psi(form: Functional, at: Centre, h: FloatArray, eta: FloatArray, log_ratio: FloatArray | None) -> FloatArray:
     out: FloatArray | float = 0.0
     for (name, coefficient), ratio, scale, slope in zip(form.terms, at.ratio, at.scale, at.slope, strict=True):
         if name == "da":

@@ -90,7 +90,7 @@ def equation(
     hessian = np.zeros((p + 1, p + 1))
     for start in range(0, len(X), _CHUNK):
         rows = slice(start, start + _CHUNK)
-        design = _with_one(X[rows], products)
+        design = with_one(X[rows], products)
         curve = weight[rows] * probability[rows] * (1 - probability[rows])
         hessian += design.T @ (design * curve[:, None])
     hessian[np.arange(1, p + 1), np.arange(1, p + 1)] += l2
@@ -132,6 +132,8 @@ def score_covariance(
     at: Centre,
     reference: FloatArray,
     equations: Mapping[str, Equation],
+    *,
+    stand_for: NDArray[np.int64] | None = None,
 ) -> FloatArray:
     """Return the covariance matrix of proxy scores.
 
@@ -149,6 +151,8 @@ def score_covariance(
         Means of Q.
     equations : mapping of str to Equation
         By source ("h", "eta", "member"), for those that were learned by logistic regression.
+    stand_for : ndarray of int, optional
+        The rows that were averaged in truth, when `averaged` is a part of them that was looked at in detail.
 
     Returns
     -------
@@ -164,18 +168,25 @@ def score_covariance(
     pulls = {name: slopes[name] @ equations[name].bread for name in slopes}  # (blocks, 1 + columns)
     position = np.full(len(weight), -1)
     position[averaged] = np.arange(len(averaged))
-    inflate = total / float(weight[averaged].sum())
+    behind = averaged if stand_for is None else stand_for
+    mass = float(weight[behind].sum())
+    spread = people.count * people.unit**2
+    if stand_for is not None:
+        stands = np.ones(len(weight))
+        stands[stand_for] = 0.0
+        stands[averaged] = mass / float(weight[averaged].sum())
+        spread = spread * stands
     out = np.zeros((len(toggles.score), len(toggles.score)))
     for start in range(0, len(weight), _CHUNK):
         rows = slice(start, start + _CHUNK)
         share = _centre_shares(toggles, form, at, reference, people, rows, total, weight)
         spot = position[rows]
         seen = spot >= 0
-        share[seen] += (toggles.rows[spot[seen]] - toggles.score) * (inflate / total)
+        share[seen] += (toggles.rows[spot[seen]] - toggles.score) / mass
         for name, pull in pulls.items():
-            design = _with_one(people.X[rows], equations[name].products)
+            design = with_one(people.X[rows], equations[name].products)
             share += (design * equations[name].residual[rows][:, None]) @ pull.T
-        out += share.T @ (share * (people.count[rows] * people.unit[rows] ** 2)[:, None])
+        out += share.T @ (share * spread[rows][:, None])
     n = float(people.count[people.inside].sum())
     spent = max((pull.shape[1] for pull in pulls.values()), default=1)
     return out * (n / max(n - spent, 1.0))
@@ -251,7 +262,7 @@ def coefficient_covariance(
     meat = np.zeros((len(equations) * size, len(equations) * size))
     for start in range(0, len(X), _CHUNK):
         rows = slice(start, start + _CHUNK)
-        design = _with_one(X[rows])
+        design = with_one(X[rows])
         scores = np.concatenate([design * e.residual[rows][:, None] for e in equations], axis=1)
         meat += scores.T @ (scores * (count[rows] * unit[rows] ** 2)[:, None])
     bread = np.zeros_like(meat)
@@ -366,7 +377,7 @@ def missed_products(
     ((0, 1),)
     """
     weight = count * unit
-    design = _with_one(X)
+    design = with_one(X)
     curved = design * (weight * probability * (1 - probability))[:, None]
     pulled = weight * fit.residual
     spread = count * (unit * fit.residual) ** 2
@@ -384,5 +395,6 @@ def missed_products(
     return tuple(pair for _, pair in clear[:most])
 
 
-def _with_one(X: FloatArray, products: Sequence[tuple[int, int]] = ()) -> FloatArray:
+def with_one(X: FloatArray, products: Sequence[tuple[int, int]] = ()) -> FloatArray:
+    """Return a matrix with a column of ones before it and products of columns behind it."""
     return np.concatenate([np.ones((len(X), 1)), with_products(X, products)], axis=1)

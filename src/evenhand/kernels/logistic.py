@@ -61,7 +61,13 @@ class LogisticFit:
 
 
 def fit_logistic(
-    X: ArrayLike, y: ArrayLike, weight: ArrayLike | None = None, l2: float = 1.0, *, max_iterations: int = 100
+    X: ArrayLike,
+    y: ArrayLike,
+    weight: ArrayLike | None = None,
+    l2: float = 1.0,
+    *,
+    max_iterations: int = 100,
+    start: LogisticFit | None = None,
 ) -> LogisticFit:
     """Fit a penalised logistic regression.
 
@@ -77,6 +83,8 @@ def fit_logistic(
         Penalty on the squared coefficients, 1 / C in scikit-learn's terms; 0 for none.
     max_iterations : int
         Newton steps before giving up.
+    start : LogisticFit, optional
+        Where to begin, such as a fit of nearly the same rows; the solution does not depend on it.
 
     Returns
     -------
@@ -105,6 +113,8 @@ def fit_logistic(
     rate = float(w @ target) / total
     beta = np.zeros(k + 1)
     beta[0] = np.log(rate / (1 - rate))
+    if start is not None:
+        beta = np.concatenate(([start.intercept], start.coef))
     value, eta = _objective(design, target, w, penalty, beta)
     for iteration in range(max_iterations + 1):
         p = special.expit(eta)  # (rows,)

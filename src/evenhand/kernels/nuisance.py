@@ -183,9 +183,10 @@ def cross_fit(
     logistic = isinstance(learner, str) and learner == "logistic"
     Xd, yd, wd, fd = _sure(with_products(X, products) if logistic else X, y, weight, fold)
     if logistic:
+        whole = fit_logistic(Xd, yd, wd, l2)
         return LogisticFolds(
-            fits=tuple(_logistic(Xd, yd, np.where(fd == k, 0.0, wd), l2) for k in range(n_folds)),
-            all_rows=_logistic(Xd, yd, wd, l2),
+            fits=tuple(fit_logistic(Xd, yd, np.where(fd == k, 0.0, wd), l2, start=whole) for k in range(n_folds)),
+            all_rows=whole,
             l2=l2,
             products=products,
         )
@@ -251,8 +252,14 @@ def out_of_sample(
     """
     if isinstance(learner, str) and learner == "logistic":
         Xd, yd, wd, _ = _sure(X, y, weight, fold)
-        return _logistic(Xd, yd, wd, l2).probability(X)
-    return predict_folds(cross_fit(learner, X, y, weight, fold, l2=l2), X, fold)
+        return fit_logistic(Xd, yd, wd, l2).probability(X)
+    estimator = _estimator(learner)
+    Xd, yd, wd, fd = _sure(X, y, weight, fold)
+    out = np.empty(len(X))
+    for k in np.unique(fold):
+        fit = _fitted(estimator, Xd[fd != k], yd[fd != k], wd[fd != k])
+        out[fold == k] = _proba(fit, X[fold == k])
+    return out
 
 
 def calibration_of(probability: FloatArray, y: FloatArray, weight: FloatArray, bins: int = 10) -> dict[str, Any]:
@@ -292,7 +299,7 @@ def calibration_of(probability: FloatArray, y: FloatArray, weight: FloatArray, b
     slope = intercept = float("nan")
     try:
         z = special.logit(np.clip(p, EDGE, 1 - EDGE))[:, None]
-        fit = _logistic(*_sure(z, t, w, np.zeros(len(p), dtype=np.int64))[:3], 1e-6)
+        fit = fit_logistic(*_sure(z, t, w, np.zeros(len(p), dtype=np.int64))[:3], 1e-6)
         slope, intercept = float(fit.coef[0]), fit.intercept
     except DataError:
         pass
@@ -331,10 +338,6 @@ def _sure(
         np.concatenate([weight * y, weight * (1 - y)]),
         np.concatenate([fold, fold]),
     )
-
-
-def _logistic(X: FloatArray, y: FloatArray, weight: FloatArray, l2: float) -> LogisticFit:
-    return fit_logistic(X, y, weight, l2)
 
 
 def _estimator(learner: str | Any) -> Any:
