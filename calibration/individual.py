@@ -1,12 +1,13 @@
 """Coverage of the intervals and size of the tests of the individual audit, where the truth is known.
 
-    python calibration/individual.py [--short] [--replications 2000]
+    python calibration/individual.py [--short] [--replications 2000] [--seed 4] [--part 1/2] [--out FILE]
+    python calibration/individual.py --merge FILE FILE ...
 
-A logistic model is audited along a free axis, where the flow has a closed form, so that the true mean ratio
-and the
-true ratio of error rates are found by integration and the whole audit is simulated without discretisation
-error.
-Writes ``individual.json`` beside this file (``--short`` prints only).
+A logistic model is audited along a free axis, where the flow has a closed form, so that the true mean ratio and the
+true ratio of error rates are found by integration. The statistics are simulated without discretisation error on all
+designs, and the whole audit, from `AuditData` to finding, where no rare group carries the tail. Writes
+``individual.json`` beside this file, or the file named by ``--out`` (``--short`` prints only). ``--part`` runs some of
+the rows; ``--merge`` joins the files of all parts.
 """
 
 from __future__ import annotations
@@ -24,11 +25,16 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 from scipy import integrate, special, stats
 
+from evenhand.audits.individual import audit_individual
+from evenhand.intake import AuditData
 from evenhand.kernels.losses import log_softplus
+from evenhand.kernels.perceptron import Perceptron
 from evenhand.kernels.ratios import mean_ratio, rate_ratio
+from evenhand.models.gradient import GradientModel
 
 HERE = Path(__file__).parent
 ALPHA = 0.05
+STEPS = 400  # Euler steps of the whole audit: its error is then far below the standard error
 
 
 @dataclass(frozen=True)
@@ -135,31 +141,97 @@ def simulate(design: Design, n: int, replications: int, seed: int = 0) -> dict[s
     return out
 
 
+def through_audit(design: Design, n: int, replications: int, seed: int) -> dict[str, Any]:
+    """Count the same for `audit_individual` itself, by the interval and the test it reports."""
+    ratio, errors = design.truths()
+    rng = np.random.default_rng([seed, n, round(1e4 * design.time), round(100 * design.slope), 1])
+    net = Perceptron(weights=(np.array([[design.slope], [0.0]]),), biases=(np.zeros(1),))
+    model = GradientModel(network=net, link="logit", classes=(0, 1))
+    seen = dict.fromkeys(("loss_ratio covered", "loss_ratio rejects truth", "error_ratio covered"), 0)
+    computed = dict.fromkeys(("loss_ratio", "error_ratio"), 0)
+    for _ in range(replications):
+        x = design.spread * rng.normal(size=n)
+        y = (rng.random(n) < special.expit(design.truth * x)).astype(int)
+        data = AuditData.from_arrays(
+            outcome=y, features={"x": x, "z": rng.normal(size=n)}, groups={"g": np.arange(n) % 2}
+        )
+        result = audit_individual(
+            data, model=model, similarity=["x"], steps=STEPS, step=design.time / STEPS, scale="none", tolerance=ratio,
+            refits=0, correction="none", rng=0,
+        )  # fmt: skip
+        for finding, truth in zip(result, (ratio, errors), strict=True):
+            if finding.interval is None:
+                continue
+            computed[finding.measure] += 1
+            seen[f"{finding.measure} covered"] += finding.interval.low <= truth <= finding.interval.high
+        pvalue = result[0].pvalue
+        seen["loss_ratio rejects truth"] += pvalue is not None and pvalue <= ALPHA
+    out: dict[str, Any] = {"design": design.name, "n": n, "replications": replications, **computed}
+    for key, value in seen.items():
+        out[key] = value / max(computed[key.split()[0]], 1)
+    return out
+
+
+def rows_of(part: str, replications: int, seed: int, short: bool) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Run the rows of one part: `simulate` for every design and size, `through_audit` for some."""
+    which, _, parts = part.partition("/")
+    cells = [(d, n) for d in (DESIGNS[:1] if short else DESIGNS) for n in ((100,) if short else SIZES)]
+    mine = cells[int(which) - 1 :: int(parts)]
+    rows, whole = [], []
+    for design, n in mine:
+        row = simulate(design, n, replications, seed)
+        rows.append(row)
+        print(
+            f"{design.name:36} n {n:5} ratio {row['true_loss_ratio']:.3f} coverage normal "
+            f"{row['normal: coverage']:.3f} skewness {row['skewness: coverage']:.3f} | size "
+            f"{row['skewness: rejects truth']:.3f} equivalence {row['skewness: accepts truth']:.3f} "
+            f"(normal {row['normal: accepts truth']:.3f}) | errors {row['true_error_ratio']:.2f}: exact "
+            f"{row['error ratio, binomial: coverage']:.3f} Fieller {row['error ratio, fieller: coverage']:.3f} "
+            f"delta {row['error ratio, delta: coverage']:.3f}",
+            flush=True,
+        )
+        if not design.rare and n in (100, 400):
+            whole.append(through_audit(design, n, replications // 4, seed))
+            print("    " + ", ".join(f"{k} {v}" for k, v in whole[-1].items()), flush=True)
+    return rows, whole
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--short", action="store_true")
     parser.add_argument("--replications", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=4)
+    parser.add_argument("--part", default="1/1")
+    parser.add_argument("--out", type=Path, default=HERE / "individual.json")
+    parser.add_argument("--merge", type=Path, nargs="+", metavar="FILE")
     options = parser.parse_args()
-    designs = DESIGNS[:1] if options.short else DESIGNS
-    sizes = (100,) if options.short else SIZES
-    rows = []
-    for design in designs:
-        for n in sizes:
-            row = simulate(design, n, 400 if options.short else options.replications)
-            rows.append(row)
-            print(
-                f"{design.name:36} n {n:5} ratio {row['true_loss_ratio']:.3f} coverage normal "
-                f"{row['normal: coverage']:.3f} skewness {row['skewness: coverage']:.3f} | size "
-                f"{row['skewness: rejects truth']:.3f} equivalence {row['skewness: accepts truth']:.3f} "
-                f"(normal {row['normal: accepts truth']:.3f}) | errors {row['true_error_ratio']:.2f}: exact "
-                f"{row['error ratio, binomial: coverage']:.3f} Fieller "
-                f"{row['error ratio, fieller: coverage']:.3f} "
-                f"delta {row['error ratio, delta: coverage']:.3f}",
-                flush=True,
-            )
+    stored: dict[str, Any]
+    if options.merge:
+        parts = [json.loads(path.read_text(encoding="utf-8")) for path in options.merge]
+        if len({(p["seed"], p["replications"]) for p in parts}) > 1:
+            raise SystemExit("The parts differ in seed or replications; run them again.")
+        stored = {
+            **parts[0],
+            "rows": [r for p in parts for r in p["rows"]],
+            "audit": [r for p in parts for r in p["audit"]],
+        }
+    else:
+        replications = 400 if options.short else options.replications
+        rows, whole = rows_of(options.part, replications, options.seed, options.short)
+        stored = {
+            "seed": options.seed,
+            "replications": replications,
+            "designs": [asdict(d) for d in DESIGNS],
+            "rows": rows,
+            "audit": whole,
+        }
+    order = {d.name: k for k, d in enumerate(DESIGNS)}
+    for key in ("rows", "audit"):
+        stored[key].sort(key=lambda row: (order[row["design"]], row["n"]))
+        if len({(r["design"], r["n"]) for r in stored[key]}) < len(stored[key]):
+            raise SystemExit("A row is in two parts.")
     if not options.short:
-        stored = {"designs": [asdict(d) for d in designs], "rows": rows}
-        (HERE / "individual.json").write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+        options.out.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
 """Reproduce [maity2021]: figure 1 (appendix E), figure 2, tables 1 and 3 (Adult), table 4 (COMPAS).
 
-    python reproductions/maity2021/run.py [--short] [--only figure_1,adult,compas] [--splits 10]
-        [--models Baseline,Project,Reduction,SenSR] [--cache DIR]
+    python reproductions/maity2021/run.py [--short] [--only figure_1,adult,compas] [--splits 0-9]
+        [--models Baseline,Project,Reduction,SenSR] [--out FILE]
+    python reproductions/maity2021/run.py --merge FILE FILE ...
 
-Writes ``result.json`` beside this file (``--short`` prints only); parts that were not run keep their stored
-values.
-Reductions needs fairlearn, COMPAS needs its file (see ``evenhand datasets``). ``--cache`` keeps trained
-models between
-runs, as JSON: training SenSR on ten splits of Adult takes about a quarter of an hour of processor time.
+Writes ``result.json`` beside this file, or the file named by ``--out`` (``--short`` prints only). Ten splits take about
+a quarter of an hour of processor time; to run them in parts, give each part some of the splits and a file of its own,
+then join them with ``--merge``, which checks that all were made with the same settings and writes ``result.json``.
+Reductions needs fairlearn, COMPAS needs its file (see ``evenhand datasets``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ import argparse
 import json
 import os
 import sys
+import time
 import tomllib
+from importlib import metadata, util
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +35,6 @@ from figure1 import figure_1  # noqa: E402
 
 import evenhand as eh  # noqa: E402
 from evenhand.audits.individual import audit_individual  # noqa: E402
-from evenhand.kernels.perceptron import Perceptron  # noqa: E402
 from evenhand.similarity import SensitiveSubspace  # noqa: E402
 
 ALPHA, TOLERANCE = 0.05, 1.25
@@ -87,106 +88,96 @@ def data_of(case: cases.Case, rows: slice) -> eh.AuditData:
     return eh.AuditData.from_arrays(outcome=case.y_test[rows], groups=groups, features=features)
 
 
-def table(
-    name: str, splits: int, settings: dict[str, Any], cache: Path | None, models: list[str], stored: dict[str, Any]
-) -> dict[str, Any]:
-    """Audit the classifiers on each split, and average; classifiers left out keep their stored rows."""
-    rows: dict[str, list[dict[str, Any]]] = {k: v for k, v in stored.get("splits", {}).items() if k not in models}
-    for split in range(splits):
+def table(name: str, splits: range, settings: dict[str, Any], models: list[str], far: int) -> dict[str, Any]:
+    """Train and audit the classifiers on each split; on the first also to `far` steps, for figure 2."""
+    rows: dict[str, dict[str, Any]] = {kind: {} for kind in models}
+    curves: dict[str, Any] = {}
+    for split in splits:
         case = getattr(cases, name)(split)
         for kind in models:
-            fitted = _trained(case, kind, split, settings, cache)
-            if fitted is None:
+            began = time.process_time()
+            fitted = classifiers.train(case, kind, split, settings)
+            row = {**audited(case, fitted, settings), "seconds": round(time.process_time() - began, 1)}
+            rows[kind][str(split)] = row
+            if split == 0 and far:
+                curves[kind] = audited(case, fitted, {**settings, "steps": far})["curve"]
+            told = " ".join(f"{k} {v:.3f}" for k, v in row.items() if k != "curve")
+            print(f"{name} {split} {kind:10} {told}", flush=True)
+    return {"settings": settings, "splits": rows, "figure_2": curves}
+
+
+def summary(rows: dict[str, Any]) -> dict[str, Any]:
+    """Return mean and standard deviation over the splits of one classifier."""
+    keys = [k for k in next(iter(rows.values())) if k not in ("curve", "seconds")]
+    values = {k: np.array([r[k] for r in rows.values()]) for k in keys}
+    out: dict[str, Any] = {
+        k: {"mean": float(v.mean()), "deviation": float(v.std(ddof=1)) if v.size > 1 else None}
+        for k, v in values.items()
+    }
+    return {**out, "splits": len(rows)}
+
+
+def merge(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """Join the results of parts; the same classifier and split must not occur twice, nor other settings."""
+    out: dict[str, Any] = {"versions": parts[0]["versions"]}
+    for part in parts:
+        if part["versions"] != out["versions"]:
+            raise SystemExit("The parts were made with different versions of the libraries; run them again.")
+        if "figure_1" in part:
+            out["figure_1"] = part["figure_1"]
+        for name in ("adult", "compas"):
+            if name not in part:
                 continue
-            row = audited(case, fitted, settings)
-            rows.setdefault(kind, []).append(row)
-            print(
-                f"{name} {split} {kind:10} " + " ".join(f"{k} {v:.3f}" for k, v in row.items() if k != "curve"),
-                flush=True,
-            )
-    summary = {}
-    for kind, found in rows.items():
-        keys = [k for k in found[0] if k != "curve"]
-        summary[kind] = {
-            k: {"mean": float(np.mean([r[k] for r in found])), "deviation": float(np.std([r[k] for r in found], ddof=1))
-                if len(found) > 1 else None}
-            for k in keys
-        }  # fmt: skip
-        summary[kind]["splits"] = len(found)
-    return {"settings": settings, "summary": summary, "splits": rows}
-
-
-def figure_2(settings: dict[str, Any], steps: int, cache: Path | None, models: list[str]) -> dict[str, Any]:
-    """T_n against the number of steps on the first split of Adult, further than the table goes."""
-    case = cases.adult(0)
-    out = {}
-    for kind in models:
-        fitted = _trained(case, kind, 0, settings, cache)
-        if fitted is not None:
-            out[kind] = audited(case, fitted, {**settings, "steps": steps})["curve"]
+            found = out.setdefault(name, {"settings": part[name]["settings"], "splits": {}, "figure_2": {}})
+            if found["settings"] != part[name]["settings"]:
+                raise SystemExit(f"The parts of {name} were made with different settings; run them again.")
+            found["figure_2"] |= part[name]["figure_2"]
+            for kind, rows in part[name]["splits"].items():
+                kept = found["splits"].setdefault(kind, {})
+                if twice := sorted(kept.keys() & rows.keys()):
+                    raise SystemExit(f"{name}, {kind}: split {', '.join(twice)} is in two parts.")
+                found["splits"][kind] = dict(sorted((kept | rows).items(), key=lambda row: int(row[0])))
+    for name in ("adult", "compas"):
+        if name in out:
+            out[name]["summary"] = {kind: summary(rows) for kind, rows in out[name]["splits"].items() if rows}
     return out
-
-
-def _trained(case: cases.Case, kind: str, split: int, settings: dict[str, Any], cache: Path | None) -> Any:
-    """Train a classifier, or take it from the cache; None when its library is not installed."""
-    if kind == "Reduction":
-        try:
-            import fairlearn  # noqa: F401
-        except ImportError:
-            print("fairlearn is not installed: no Reduction row")
-            return None
-    path = None if cache is None else cache / f"{case.name}-{kind}-{split}.json"
-    if path is not None and path.exists():
-        stored = json.loads(path.read_text(encoding="utf-8"))
-        if "weights" in stored:
-            return Perceptron(
-                weights=tuple(np.array(w) for w in stored["weights"]),
-                biases=tuple(np.array(b) for b in stored["biases"]),
-            )
-        return {k: np.array(v) for k, v in stored.items()}
-    fitted = classifiers.train(case, kind, split, settings)
-    if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        plain = (
-            {"weights": [w.tolist() for w in fitted.weights], "biases": [b.tolist() for b in fitted.biases]}
-            if isinstance(fitted, Perceptron)
-            else {k: v.tolist() for k, v in fitted.items()}
-        )
-        path.write_text(json.dumps(plain), encoding="utf-8")
-    return fitted
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--short", action="store_true")
-    parser.add_argument("--only", default="figure_1,adult,figure_2,compas")
-    parser.add_argument("--splits", type=int)
+    parser.add_argument("--only", default="figure_1,adult,compas")
+    parser.add_argument("--splits", help="a range, such as 0-4; all by default")
     parser.add_argument("--models", default=",".join(classifiers.NAMES))
-    parser.add_argument("--cache", type=Path)
+    parser.add_argument("--out", type=Path, default=HERE / "result.json")
+    parser.add_argument("--merge", type=Path, nargs="+", metavar="FILE")
     options = parser.parse_args()
+    if options.merge:
+        parts = [json.loads(path.read_text(encoding="utf-8")) for path in options.merge]
+        options.out.write_text(json.dumps(merge(parts), indent=1) + "\n", encoding="utf-8")
+        return
     config = tomllib.loads((HERE / "config.toml").read_text(encoding="utf-8"))["short" if options.short else "full"]
-    splits = options.splits or config["splits"]
-    target = HERE / "result.json"
-    result = json.loads(target.read_text(encoding="utf-8")) if target.exists() and not options.short else {}
+    first, _, last = (options.splits or f"0-{config['splits'] - 1}").partition("-")
+    splits = range(int(first), int(last or first) + 1)
+    models = options.models.split(",")
+    libraries = ["numpy", "scikit-learn", "fairlearn"]
+    if util.find_spec("fairlearn") is None:
+        print("fairlearn is not installed: no Reduction row")
+        models, libraries = [m for m in models if m != "Reduction"], libraries[:2]
+    result: dict[str, Any] = {"versions": {k: metadata.version(k) for k in libraries}}
     for part in options.only.split(","):
         if part == "figure_1":
             result[part] = figure_1(config["figure_1_samples"], config["figure_1_cells"])
-        elif part == "figure_2":
-            found = figure_2(config["adult"], config["figure_2_steps"], options.cache, options.models.split(","))
-            result[part] = {**result.get(part, {}), **found}
         elif part in ("adult", "compas"):
-            try:
-                models = options.models.split(",")
-                result[part] = table(part, splits, config[part], options.cache, models, result.get(part, {}))
-            except eh.DataError as error:
-                print(f"{part} was not run: {error}")
-                continue
+            far = config["figure_2_steps"] if part == "adult" else 0
+            result[part] = table(part, splits, config[part], models, far)
         else:
             parser.error(f"unknown part {part}")
-        if not options.short:
-            target.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    result = merge([result])
     if options.short:
         print(json.dumps({k: v.get("summary", v) for k, v in result.items()}, indent=1)[:3000])
+    else:
+        options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -5,12 +5,19 @@ import json
 import math
 
 import numpy as np
+import onnxruntime
 import pytest
+from skl2onnx import to_onnx
+from skl2onnx.common.data_types import FloatTensorType
+from sklearn.ensemble import GradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
 
 import evenhand as eh
 from evenhand.audits.individual import audit_individual
+from evenhand.audits.unfair_map import checkpoints
 from evenhand.errors import DataError, UsageError
-from evenhand.models.gradient import CallableGradient
+from evenhand.kernels.perceptron import Perceptron
+from evenhand.models.gradient import CallableGradient, GradientModel
 from evenhand.similarity import Discounted, ExpertMatrix, SensitiveSubspace
 
 N = 300
@@ -191,6 +198,10 @@ def test_curve_parts_range_movement_and_pairs_are_shown():
     assert curve[0]["loss_ratio"] == pytest.approx(1.0)
     assert np.all(np.diff([p["loss_ratio"] for p in curve]) > 0)
     assert curve[-1]["T_n"] == pytest.approx(e["T_n"])
+    last, first = curve[-1], result[0].interval
+    assert (last["low"], last["high"]) == pytest.approx((first.low, first.high))
+    assert (last["error_low"], last["error_high"]) == pytest.approx((result[1].interval.low, result[1].interval.high))
+    assert [p["time"] for p in curve] == pytest.approx([0.01 * k for k in checkpoints(300)])
     assert [p["name"] for p in e["by_part"]] == ["0", "1", "g=a", "g=b", "g=c"]
     assert sum(p["rows"] for p in e["by_part"][2:]) == N
     total = sum(p["rows"] * p["loss_ratio"] for p in e["by_part"][2:]) / N
@@ -201,6 +212,9 @@ def test_curve_parts_range_movement_and_pairs_are_shown():
     assert [p["ratio"] for p in pairs] == sorted((p["ratio"] for p in pairs), reverse=True)
     assert pairs[0]["loss_after"] / pairs[0]["loss_before"] == pytest.approx(pairs[0]["ratio"])
     assert audit().evidence[0]["pairs"] == []  # rows only on request
+    assert (
+        audit(take(arrays(), np.arange(9)), similarity=["x0"]).evidence[0]["movement"]["columns"] == []
+    )  # a mean over one is a row
 
 
 def test_metric_is_learned_apart_or_the_sharing_is_stated():
@@ -270,7 +284,11 @@ def test_undefined_ratios_are_never_dropped():
 
 def test_nan_from_a_model_is_not_called_equivalent():
     result = audit(model=lambda X: np.full(len(X), np.nan), similarity=["x0"])
-    assert result[0].verdict == "not_computable"
+    assert [f.verdict for f in result] == ["not_computable"] * 2
+    assert "prediction is not a number" in result[0].reason
+    assert f"not a number for {N} of {N} rows" in result[1].reason
+    broken = logistic([np.nan, 1.0, 0.0])
+    assert [f.verdict for f in audit(model=broken, similarity=["x0"])] == ["not_computable"] * 2
 
 
 def test_nobody_wrong_has_no_error_ratio():
@@ -305,6 +323,24 @@ def test_black_boxes_are_searched_and_say_so():
     assert result[0].estimate == pytest.approx(np.mean(worst / loss(steps(X))), rel=0.02)
     blind = audit(model=lambda X: np.clip(0.5 + 0.2 * X[:, 1], 0.05, 0.95), similarity=["x0"])
     assert blind[0].estimate == pytest.approx(1.0)
+
+
+def test_an_onnx_session_is_searched_as_the_model_it_came_from(tmp_path):
+    a = arrays()
+    forest = GradientBoostingClassifier(n_estimators=15, max_depth=2, random_state=0)
+    forest.fit(a["features"].astype(np.float32), a["outcome"])
+    kind = [("X", FloatTensorType([None, 3]))]
+    onnx = to_onnx(forest, initial_types=kind, options={"zipmap": False}, target_opset=17)
+    session = onnxruntime.InferenceSession(onnx.SerializeToString(), providers=["CPUExecutionProvider"])
+    found = audit(a, model=session, similarity=["x0"])
+    assert found.evidence[0]["map"]["kind"] == "search along the sensitive directions"
+    own = audit(a, model=forest, similarity=["x0"])
+    for one, two in zip(found, own, strict=True):
+        assert one.estimate == pytest.approx(two.estimate, rel=0.02)  # the session computes in single precision
+        assert one.verdict == two.verdict
+    (tmp_path / "forest.onnx").write_bytes(onnx.SerializeToString())
+    assert findings(audit(a, model=str(tmp_path / "forest.onnx"), similarity=["x0"])) == findings(found)
+    assert findings(audit(a, model=session, similarity=["x0"])) == findings(found)
 
 
 def test_forests_are_searched_in_categories_that_exist():
@@ -377,14 +413,27 @@ def test_sampling_weights_are_used():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"tolerance": 0.9}, "`tolerance` must be above 1"),
+        ({"tolerance": 0.9}, "`tolerance` must be a number above 1"),
         ({"method": "newton"}, "`method` is `newton`"),
         ({"alpha": 2}, "`alpha` must lie between"),
-        ({"steps": 0}, "`steps` must be above 0"),
+        ({"steps": 0}, "`steps` must be a whole number above 0"),
         ({"freeze": ["x9"]}, "`x9` is not an input"),
         ({"similarity": np.eye(7)}, "for 7 inputs and the model has 3"),
-        ({"method": "euler", "model": lambda X: X[:, 0]}, "no gradient is known"),
+        ({"method": "euler", "model": lambda X: np.full(len(X), 0.5)}, "no gradient is known"),
         ({"batch_rows": 0}, "`batch_rows` must be at least 1"),
+        ({"steps": 10.5}, "`steps` must be a whole number above 0; got 10.5"),
+        ({"step": "small"}, "`step` must be a number above 0; got 'small'"),
+        ({"penalty": -1}, "`penalty` must be a number at least 0"),
+        ({"metric_rows": "half"}, "or an `AuditData` of other rows"),
+        ({"freeze": ["x0", "x1", "x2"]}, "nobody could be moved"),
+        ({"freeze": "x9"}, "`x9` is not an input"),
+        ({"similarity": ["x9"]}, "`x9` is not an input"),
+        ({"similarity": SensitiveSubspace(["sx"])}, "asks for the attribute `sx`"),
+        ({"model": LogisticRegression()}, "`LogisticRegression` is not fitted"),
+        ({"model": LogisticRegression}, "is a class"),
+        ({"model": lambda X: 1 / 0}, "refused with ZeroDivisionError"),
+        ({"model": lambda X: 3 + X[:, 0]}, "are no probabilities"),
+        ({"model": "nowhere.onnx"}, "does not exist"),
     ],
 )
 def test_wrong_requests_are_refused(options, message):
@@ -431,6 +480,28 @@ def test_torch_modules_work_end_to_end():
     assert plain[0].estimate == pytest.approx(auto[0].estimate, rel=1e-4)
     assert module.training
     assert auto.evidence[0]["map"]["model"] == "torch module (autograd)"
+
+
+def test_networks_with_a_shortcut_are_moved_as_by_their_gradient_alone():
+    """Rectifiers on log-odds, on probabilities, and a regression: each against the same function without matrices."""
+    rng = np.random.default_rng(3)
+    a = arrays()
+    number = {**a, "outcome": a["features"][:, 0] + rng.normal(size=N)}
+    for outputs, link, data in ((1, "logit", a), (2, "logit", a), (2, "probability", a), (1, "identity", number)):
+        net = Perceptron(
+            weights=(rng.normal(size=(3, 8)), (0.02 if link == "probability" else 0.5) * rng.normal(size=(8, outputs))),
+            biases=(rng.normal(size=8), np.full(outputs, 0.5)),
+        )
+
+        def jacobian(X, net=net, outputs=outputs):
+            pull = net.pullback(X)[1]
+            return np.stack([pull(np.tile(row, (len(X), 1))) for row in np.eye(outputs)], axis=1)
+
+        slow = CallableGradient(net.outputs, jacobian, link=link)
+        quick = GradientModel(network=net, link=link)
+        kind = {"similarity": ["x0"], "step": 0.005, "clip": 0.05 if link == "probability" else 0.0}
+        for one, two in zip(audit(data, model=quick, **kind), audit(data, model=slow, **kind), strict=True):
+            assert one.estimate == pytest.approx(two.estimate, rel=1e-9)
 
 
 def test_discounted_directions_by_array():

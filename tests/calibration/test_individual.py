@@ -40,6 +40,15 @@ def test_intervals_cover_and_tests_hold_their_size(calibration, n, trials):
     assert row["error ratio, binomial: coverage"] >= stats.binom.ppf(0.0005, trials, 0.95) / trials
 
 
+def test_the_whole_audit_covers_too(calibration):
+    trials = 80
+    row = calibration.through_audit(calibration.DESIGNS[1], 100, trials, 1)
+    assert row["loss_ratio"] == row["error_ratio"] == trials
+    assert within(row["loss_ratio covered"], 0.95, trials, 0.01)
+    assert within(row["loss_ratio rejects truth"], 0.05, trials, 0.01)
+    assert row["error_ratio covered"] >= stats.binom.ppf(0.0005, trials, 0.95) / trials
+
+
 def test_skewness_protects_the_claim_of_equivalence(calibration):
     """Where few people carry the tail, the normal upper limit is too low too often; the corrected one less so."""
     design = calibration.DESIGNS[3]

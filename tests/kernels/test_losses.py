@@ -104,3 +104,12 @@ def test_adam_is_torchs_adam():
         peer.step()
     # The two place Adam's epsilon differently, which shows in the sixth digit.
     np.testing.assert_allclose(ours, theirs.detach().numpy(), atol=1e-5)
+
+
+@pytest.mark.parametrize("loss", [LogitLoss(), ProbabilityLoss()])
+def test_what_is_not_a_number_is_neither_right_nor_wrong(loss):
+    one, two = np.array([[np.nan], [0.9]]), np.array([[0.1, np.nan], [0.1, 0.9]])
+    y = np.array([1.0, 1.0])
+    for outputs in (one, two):
+        assert np.isnan(loss.wrong(outputs, y)).tolist() == [True, False]
+        assert np.isnan(loss.log_value(outputs, y))[0]

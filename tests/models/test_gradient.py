@@ -6,14 +6,22 @@ import numpy as np
 import pytest
 
 from evenhand.errors import DataError, UsageError
-from evenhand.models.gradient import CallableGradient, Rescaled
+from evenhand.kernels.perceptron import Perceptron
+from evenhand.models.gradient import CallableGradient, Rescaled, prefixed, rescaled
 from evenhand.models.gradient_view import view_model
 from evenhand.models.input_space import Input, InputSpace, numeric_space
 
 pd = importlib.import_module("pandas")
 
+import onnxruntime  # noqa: E402
+from skl2onnx import to_onnx  # noqa: E402
+from skl2onnx.common.data_types import FloatTensorType  # noqa: E402
 from sklearn.compose import ColumnTransformer  # noqa: E402
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier  # noqa: E402
+from sklearn.ensemble import (  # noqa: E402
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
 from sklearn.linear_model import LinearRegression, LogisticRegression  # noqa: E402
 from sklearn.neural_network import MLPClassifier, MLPRegressor  # noqa: E402
 from sklearn.pipeline import make_pipeline  # noqa: E402
@@ -194,6 +202,24 @@ def test_rescaled_networks_have_rescaled_gradients():
     assert pull(np.ones((1, 1)))[0].tolist() == pytest.approx([20.0, -0.1])
 
 
+def test_matrices_are_rewritten_where_others_are_wrapped():
+    rng = np.random.default_rng(0)
+    net = Perceptron(
+        weights=(rng.normal(size=(2, 4)), rng.normal(size=(4, 1))), biases=(rng.normal(size=4), np.ones(1))
+    )
+    jacobian = lambda X: net.pullback(X)[1](np.ones((len(X), 1)))  # noqa: E731
+    other = CallableGradient(net.outputs, jacobian, link="logit")
+    center, unit, matrix, X = rng.normal(size=2), rng.normal(size=2), rng.normal(size=(3, 2)), rng.normal(size=(5, 3))
+    for make, at in (
+        (lambda n: rescaled(n, center, unit), X[:, :2]),
+        (lambda n: prefixed(n, matrix, center), X),
+    ):
+        assert isinstance(make(net), Perceptron)
+        (one, pull), (two, wrapped) = make(net).pullback(at), make(other).pullback(at)
+        np.testing.assert_allclose(one, two)
+        np.testing.assert_allclose(pull(np.ones((5, 1))), wrapped(np.ones((5, 1))))
+
+
 @pytest.mark.parametrize(
     ("columns", "outcome", "kind", "message"),
     [
@@ -236,15 +262,26 @@ def test_class_names_are_stated():
     assert view.notes == ("The model's class `yes` is taken to be outcome 1.",)
 
 
+def exported(model, columns):
+    """Return a real session of a model exported by skl2onnx; one input per column where names are given."""
+    types = [(n, FloatTensorType([None, 1])) for n in columns] or [("X", FloatTensorType([None, len(NUMBERS)]))]
+    onnx = to_onnx(model, initial_types=types, options={"zipmap": False}, target_opset=17)
+    return onnxruntime.InferenceSession(onnx.SerializeToString(), providers=["CPUExecutionProvider"])
+
+
 def test_onnx_sessions_are_black_boxes():
-    class Session:  # the two calls of an onnxruntime session
-        def get_inputs(self):
-            return [type("Entry", (), {"name": "X", "type": "tensor(double)", "shape": [None, 2]})()]
-
-        def run(self, names, feed):
-            p = 1 / (1 + np.exp(-feed["X"][:, 0] / 100))
-            return [(p > 0.5).astype(int), np.column_stack([1 - p, p])]
-
     numbers = {k: FRAME[k] for k in NUMBERS}
-    view = view_model(Session(), numbers, Y, "binary")
-    np.testing.assert_allclose(view.score(view.space.encode(numbers))[:, 0], 1 / (1 + np.exp(-FRAME["age"] / 100)))
+    X = np.column_stack(list(numbers.values())).astype(np.float32)
+    forest = GradientBoostingClassifier(n_estimators=10, random_state=0).fit(X, Y)
+    view = view_model(exported(forest, ()), numbers, Y, "binary")
+    assert view.network is None
+    np.testing.assert_allclose(view.score(view.space.encode(numbers)), forest.predict_proba(X), atol=1e-5)
+
+
+def test_onnx_inputs_are_taken_by_name_not_by_place():
+    numbers = {k: FRAME[k] for k in NUMBERS}
+    X = np.column_stack(list(numbers.values())).astype(np.float32)
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, Y)
+    view = view_model(exported(model, NUMBERS), dict(reversed(numbers.items())), Y, "binary")
+    assert [i.column for i in view.space.inputs] == list(NUMBERS)
+    np.testing.assert_allclose(view.score(view.space.encode(numbers)), model.predict_proba(X), atol=1e-5)

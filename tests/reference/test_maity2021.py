@@ -51,13 +51,41 @@ def test_the_papers_decaying_steps_follow_the_flow(figure1):
     )
 
 
-def test_stored_tables_say_what_the_claim_table_says():
+# Mean and standard deviation over ten splits as printed in tables 1, 3 and 4, and reproduced in `reproductions`.
+# Not here: Project and SenSR in the entropy column of table 1 (its settings are mixed), and what the claim table lists
+# as not reproduced.
+PRINTED = [
+    ("adult", "Baseline", "T_n", 3.676, 2.164),
+    ("adult", "Baseline", "T_n error rate", 2.262, 0.356),
+    ("adult", "Project", "T_n error rate", 1.800, 0.584),
+    ("adult", "Reduction", "T_n", 5.712, 2.264),
+    ("adult", "Reduction", "T_n error rate", 3.275, 0.343),
+    ("adult", "SenSR", "T_n error rate", 1.081, 0.041),
+    ("compas", "Baseline", "T_n", 2.385, 0.262),
+    ("compas", "Project", "T_n", 1.161, 0.145),
+    ("compas", "Reduction", "T_n", 1.763, 0.069),
+    ("compas", "SenSR", "T_n", 1.098, 0.061),
+]
+
+
+@pytest.mark.parametrize(("data", "kind", "statistic", "mean", "deviation"), PRINTED)
+def test_stored_tables_agree_with_print(data, kind, statistic, mean, deviation):
+    """Two means of ten splits, theirs and ours, may differ by three standard errors."""
+    stored = json.loads((FOLDER / "result.json").read_text(encoding="utf-8"))[data]["summary"][kind]
+    found, splits = stored[statistic], stored["splits"]
+    error = np.sqrt(deviation**2 / 10 + found["deviation"] ** 2 / splits)
+    assert abs(found["mean"] - mean) < 3 * error
+    assert error < mean / 4  # so that agreement says something
+
+
+def test_stored_verdicts_agree_with_print():
     stored = json.loads((FOLDER / "result.json").read_text(encoding="utf-8"))
+    for data in ("adult", "compas"):
+        for kind in ("Baseline", "Reduction"):
+            assert stored[data]["summary"][kind]["rejects"]["mean"] == 1.0
     adult = stored["adult"]["summary"]
-    assert adult["Baseline"]["rejects"]["mean"] == 1.0
-    assert adult["Baseline"]["T_n"]["mean"] == pytest.approx(3.6, abs=1.7)
-    assert adult["Baseline"]["T_n"]["mean"] > adult["Project"]["T_n"]["mean"] > adult["SenSR"]["T_n"]["mean"]
-    # The paper has Reductions above Baseline (5.7); the claim table says that this was not found.
-    assert 1.25 < adult["Reduction"]["T_n"]["mean"] < adult["Baseline"]["T_n"]["mean"]
-    assert abs(adult["Reduction"]["AOD sex"]["mean"]) < abs(adult["Baseline"]["AOD sex"]["mean"])
+    assert adult["SenSR"]["rejects"]["mean"] == 0.0
+    # Equal odds between groups, and yet the worst of the four for similar people: the paper's point.
+    assert abs(adult["Reduction"]["AOD sex"]["mean"]) < 0.05 < abs(adult["Baseline"]["AOD sex"]["mean"])
+    assert adult["Reduction"]["T_n"]["mean"] > adult["Baseline"]["T_n"]["mean"] > adult["Project"]["T_n"]["mean"]
     assert stored["figure_1"]["crossing"]["mean"] == pytest.approx(1.255, abs=0.01)

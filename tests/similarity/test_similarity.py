@@ -211,3 +211,23 @@ def test_bootstrap_angles_shrink_with_the_sample():
     assert 0.5 < np.median(large.largest_angle) / turn < 2.0
     again = spread(600)
     np.testing.assert_array_equal(again.largest_angle, large.largest_angle)
+
+
+def test_pairs_have_their_own_bootstrap():
+    def turned(pairs):
+        rng = np.random.default_rng(5)
+        left = rng.normal(size=(pairs, 4))
+        right = left + rng.normal(size=(pairs, 1)) * [1.0, 0.5, 0.0, 0.0] + 0.3 * rng.normal(size=(pairs, 4))
+        recipe = MatchedPairs(columns_of(left), columns_of(right), components=1)
+        spread = bootstrap_metric(recipe, rows(), recipe.fit(rows()), refits=12, seed=0)
+        assert spread.failed == 0
+        return np.median(spread.largest_angle)
+
+    assert 0 < 3 * turned(4000) < turned(60)
+    answers = np.arange(40) % 2 == 0
+    gap = np.where(answers[:, None], 0.2, 2.0) * np.random.default_rng(6).normal(size=(40, 4))
+    recipe = ComparablePairs(columns_of(np.zeros((40, 4))), columns_of(gap), answers, l2=0.1)
+    spread = bootstrap_metric(recipe, rows(), recipe.fit(rows()), refits=3, seed=0)
+    assert np.all(spread.distance > 0)
+    one_answer = ComparablePairs(columns_of(np.zeros((2, 4))), columns_of(gap[:2]), answers[:2], l2=0.1)
+    assert bootstrap_metric(one_answer, rows(), one_answer.fit(rows()), refits=12, seed=0).failed > 0

@@ -4,24 +4,19 @@ Each person is moved, along directions in which people should be treated alike, 
 then the loss there is compared with the loss at the start.
 
 Hypotheses
-    H0: E[loss after / loss before] <= tolerance (measure ``loss_ratio``), and for classifiers
-    H0: P(wrong after) / P(wrong before) <= tolerance (measure ``error_ratio``). The default tolerance 1.25 is
-    the
-    four-fifths rule turned round: a loss may grow by a quarter.
+    H0: E[loss after / loss before] <= tolerance (measure ``loss_ratio``), and for classifiers H0: P(wrong after) /
+    P(wrong before) <= tolerance (measure ``error_ratio``). The default tolerance 1.25 is the four-fifths rule turned
+    round: a loss may grow by a quarter.
 Statistic
     The mean ratio S_n with its standard error; T_n is its one-sided lower limit. The ratio of error rates
     S~_n.
 Reference distribution
-    Normal limit of the studentised mean, corrected for skewness (Hall 1992); ratios are kept as logarithms.
-    For error
-    rates the exact binomial given the number of errors, or Fieller's linear form when the map repaired some
-    error.
+    Normal limit of the studentised mean, corrected for skewness (Hall 1992); ratios are kept as logarithms. For error
+    rates the exact binomial given the number of errors, or Fieller's linear form when the map repaired some error.
     Both hold for any fixed map, so also for the search used with models that have no gradient.
 When it fails
-    Ratios with infinite variance (tiny losses): one pair then carries the sum, which is reported. A metric
-    learned
-    from the audited rows: cross-fitted by default. Few rows: the normal limit is rough below about 100. The
-    answer
+    Ratios with infinite variance (tiny losses): one pair then carries the sum, which is reported. A metric learned
+    from the audited rows: cross-fitted by default. Few rows: the normal limit is rough below about 100. The answer
     belongs to the map: it has no plateau in flow time, so the whole curve is part of the evidence.
 
 Symbols
@@ -41,7 +36,6 @@ Symbols
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -59,16 +53,17 @@ from evenhand.audits.individual_evidence import (
     ratios,
 )
 from evenhand.audits.individual_findings import Raw, error_finding, loss_finding, refused
+from evenhand.audits.individual_options import OWN_ROWS, IndividualOptions, check_options
 from evenhand.audits.people import People, gather, halves, same_space
 from evenhand.audits.unfair_map import Box, MapOptions, Moved, check_step, euler_errors, move, observed_box
 from evenhand.audits.verdict import settle
-from evenhand.errors import DataError, UsageError
+from evenhand.errors import DataError, UsageError, near_matches
 from evenhand.intake import AuditData
 from evenhand.kernels.ratios import MeanRatio, RateRatio, mean_ratio, rate_ratio
 from evenhand.kernels.seeds import RngLike, seed_of
 from evenhand.results import AuditResult
 from evenhand.similarity.choice import as_similarity
-from evenhand.similarity.metric import FairMetric, MetricRows, Similarity, angles
+from evenhand.similarity.metric import FairMetric, MetricRows, Resampled, Similarity, angles
 from evenhand.similarity.uncertainty import bootstrap_metric
 
 FloatArray = NDArray[np.float64]
@@ -81,23 +76,6 @@ LEAST_ROWS = 8
 LOWERED = 0.05
 # People moved again to measure errors of the flow and of the metric.
 PROBED = 96
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndividualOptions:
-    """What an individual audit was asked; see `audit_individual`."""
-
-    tolerance: float
-    alpha: float
-    level: float
-    correction: str
-    metric_rows: str
-    refits: int
-    examples: int
-    scale: str
-    loss: str | None
-    clip: float
-    limits: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -146,23 +124,19 @@ def audit_individual(
     Parameters
     ----------
     data : AuditData
-        Rows with outcome and features; groups where the fair metric is learned from them. The rows must not
-        have been
+        Rows with outcome and features; groups where the fair metric is learned from them. The rows must not have been
         used to train the model.
     model : object
         A scikit-learn estimator or pipeline, a torch module or `TorchGradient`, a `CallableGradient`, an ONNX
-        session,
-        or a callable that returns probabilities (numbers for a regression).
+        session, or a callable that returns probabilities (numbers for a regression).
     similarity : Similarity, array or sequence of str, optional
-        Who counts as similar: a recipe of `evenhand.similarity`, a matrix, or columns that should not matter.
-        By
+        Who counts as similar: a recipe of `evenhand.similarity`, a matrix, or columns that should not matter. By
         default the directions that predict the groups should not matter (`SensitiveSubspace`).
     tolerance : float
         The largest mean ratio that is tolerated (delta); 1.25 is the four-fifths rule turned round.
     metric_rows : {"crossfit", "shared"} or AuditData
-        Where a metric is learned: on the other half of the rows for each half, on the audited rows themselves
-        (which is
-        then stated), or on rows of their own.
+        Where a metric is learned: on the other half of the rows for each half, on the audited rows themselves (which
+        is then stated), or on rows of their own.
     method : {"auto", "euler", "adaptive", "search"}
         How people are moved. "auto": Euler where the model has a gradient, else search.
     penalty : float
@@ -229,14 +203,13 @@ def audit_individual(
     """
     options = IndividualOptions(
         tolerance=tolerance, alpha=alpha, level=1 - alpha if level is None else level, correction=correction,
-        metric_rows=metric_rows if isinstance(metric_rows, str) else "rows of their own", refits=refits,
+        metric_rows=metric_rows if isinstance(metric_rows, str) else OWN_ROWS, refits=refits,
         examples=examples, scale=scale, loss=loss, clip=clip, limits=limits,
     )  # fmt: skip
     how = MapOptions(
-        method=method, penalty=penalty, step=step, steps=steps, schedule=schedule,
-        flow_tolerance=flow_tolerance,
-        stay_in_range=stay_in_range, freeze=tuple(freeze), points=points, allow_unstable=allow_unstable,
-        batch_rows=batch_rows, workers=workers,
+        method=method, penalty=penalty, step=step, steps=steps, schedule=schedule, flow_tolerance=flow_tolerance,
+        stay_in_range=stay_in_range, freeze=(freeze,) if isinstance(freeze, str) else tuple(freeze), points=points,
+        allow_unstable=allow_unstable, batch_rows=batch_rows, workers=workers,
     )  # fmt: skip
     people, recipe, how = _prepare(data, model, similarity, options, how)
     notes = (*data.notes, *people.notes)
@@ -264,30 +237,7 @@ def _prepare(
     data: AuditData, model: Any, similarity: Any, options: IndividualOptions, how: MapOptions
 ) -> tuple[People, Similarity, MapOptions]:
     """Check the request against the data; the only place that raises errors about them."""
-    for name, value, allowed in (
-        ("method", how.method, ("auto", "euler", "adaptive", "search")),
-        ("schedule", how.schedule, ("constant", "decay")),
-        ("scale", options.scale, ("auto", "standard", "none")),
-        ("limits", options.limits, ("skewness", "normal")),
-        ("metric_rows", options.metric_rows, ("crossfit", "shared", "rows of their own")),
-        ("correction", options.correction, ("holm", "bonferroni", "bh", "none")),
-    ):
-        if value not in allowed:
-            raise UsageError(f"`{name}` is `{value}`; allowed: {', '.join(f'`{a}`' for a in allowed)}.")
-    for name, number, least in (
-        ("tolerance", options.tolerance, 1.0), ("penalty", how.penalty, -1e-300), ("step", how.step, 0.0),
-        ("steps", how.steps, 0), ("points", how.points, 2), ("flow_tolerance", how.flow_tolerance, 0.0),
-        ("refits", options.refits, -1), ("examples", options.examples, -1), ("workers", how.workers, 0),
-    ):  # fmt: skip
-        if not number > least or not math.isfinite(number):
-            raise UsageError(
-                f"`{name}` must be above {max(least, 0) if least > -1 else 'or equal to 0'}; got {number}."
-            )
-    for name, number in (("alpha", options.alpha), ("level", options.level)):
-        if not 0 < number < 1:
-            raise UsageError(f"`{name}` must lie between 0 and 1; got {number}.")
-    if how.batch_rows is not None and how.batch_rows < 1:
-        raise UsageError(f"`batch_rows` must be at least 1; got {how.batch_rows}.")
+    check_options(options, how)
     people = gather(data, model, scale=options.scale, loss=options.loss, clip=options.clip)
     if how.method == "auto":
         how = replace(how, method="search" if people.view.network is None else "euler")
@@ -297,9 +247,15 @@ def _prepare(
         )
     if people.view.tile > 1024 and people.view.network is not None:
         how = replace(how, workers=1)  # a torch module is one object with one state
-    if how.freeze:
-        people.view.space.columns_of(how.freeze)
-    return people, as_similarity(similarity), how
+    if how.freeze and people.view.space.columns_of(how.freeze).all():
+        raise UsageError("`freeze` names every input of the model: nobody could be moved. Leave one free.")
+    recipe = as_similarity(similarity)
+    people.view.space.columns_of(getattr(recipe, "columns", ()))
+    known = [g.name for g in people.groups] + list(people.continuous)
+    for name in getattr(recipe, "attributes", None) or ():
+        if name not in known:
+            raise DataError(f"The fair metric asks for the attribute `{name}`.{near_matches(name, known)}")
+    return people, recipe, how
 
 
 def _folds(people: People, recipe: Similarity, metric_rows: str | AuditData, how: MapOptions) -> list[Fold]:
@@ -381,16 +337,18 @@ def _reference(
     probe = first.index[np.unique(np.linspace(0, first.index.size - 1, min(PROBED, first.index.size)).astype(int))]
     errors: dict[str, Any] = {}
     if how.method != "search":
-        errors = euler_errors(people.view, people.X[probe], people.view.y[probe], first.metric, first.box, how)
+        errors = euler_errors(
+            people.view, people.X[probe], people.view.y[probe], first.metric, first.box, how, moved.take(probe)
+        )
     metric: dict[str, Any] = {
         "kind": first.metric.kind,
         **first.metric.details,
         "learned_on": _learned_on(recipe, options),
     }
-    if recipe.learned and options.refits:
+    if options.refits and (recipe.learned or isinstance(recipe, Resampled)):
         spread = bootstrap_metric(recipe, first.rows, first.metric, refits=options.refits, seed=seed)
         metric["sensitivity"] = metric_sensitivity(
-            people, probe, first.metric, first.box, spread, how, errors.get("lipschitz")
+            people, probe, moved.take(probe), first.metric, first.box, spread, how, errors.get("lipschitz")
         )
     if len(folds) > 1 and recipe.learned:
         bases = [f.metric.form.free_directions() for f in folds]
@@ -410,8 +368,8 @@ def _reference(
             "flow_error": errors,
         },
         "metric": metric,
-        "curve": curve(people, moved, options.alpha, options.tolerance),
-        "by_part": by_part(people, log_ratio, moved, options.alpha, options.level),
+        "curve": curve(people, moved, options.alpha, options.level, options.limits),
+        "by_part": by_part(people, log_ratio, moved, options.alpha, options.level, options.limits),
         "off_range": off_range(people, [(f.index, f.box) for f in folds], moved),
         "movement": movement_summary(people, moved, log_ratio),
         "pairs": pairs(people, moved, log_ratio, options.examples) if options.examples else [],

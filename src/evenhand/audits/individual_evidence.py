@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from evenhand.audits.people import People
 from evenhand.audits.unfair_map import Box, MapOptions, Moved, gradient_of, move
@@ -19,6 +20,9 @@ from evenhand.similarity.uncertainty import MetricSpread
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+# People behind a mean that is shown without having been asked for.
+FEWEST = 10
+
 
 def ratios(log_loss: FloatArray) -> FloatArray:
     """Return log ratios of each checkpoint's loss to the first; undefined ones stay, as NaN or infinite."""
@@ -27,34 +31,35 @@ def ratios(log_loss: FloatArray) -> FloatArray:
     return out
 
 
-def curve(people: People, moved: Moved, alpha: float, tolerance: float) -> list[dict[str, Any]]:
+def curve(people: People, moved: Moved, alpha: float, level: float, limits: str) -> list[dict[str, Any]]:
     """Return the statistics against flow time (or the share of the range searched).
 
     Parameters
     ----------
     people, moved
         Before and after.
-    alpha, tolerance : float
-        For T_n and the rejection mark.
+    alpha, level : float
+        For T_n, and for the intervals.
+    limits : {"skewness", "normal"}
+        Kind of interval of the mean ratio.
 
     Returns
     -------
     list of dict
+        One per checkpoint: `time`, `loss_ratio`, `low`, `high`, `T_n`; for classifiers also `error_ratio`,
+        `error_low`, `error_high`, `T_n_error`. What cannot be computed is left out.
     """
     rows: list[dict[str, Any]] = []
     for time, log_ratio, wrong in zip(moved.clock, ratios(moved.log_loss), moved.wrong, strict=True):
         row: dict[str, Any] = {"time": float(time)}
-        if np.isfinite(log_ratio).all():
-            found = mean_ratio(log_ratio, people.count, people.weight)
-            row |= {"loss_ratio": found.estimate, "T_n": found.bound(alpha)}
-        if np.isfinite(wrong).all():
-            rates = rate_ratio(wrong, moved.wrong[0], people.count, people.weight)
-            row |= {"error_ratio": rates.estimate, "T_n_error": rates.bound(alpha)}
+        row |= _statistics(log_ratio, wrong, moved.wrong[0], people.count, people.weight, alpha, level, limits)
         rows.append(row)
     return rows
 
 
-def by_part(people: People, log_ratio: FloatArray, moved: Moved, alpha: float, level: float) -> list[dict[str, Any]]:
+def by_part(
+    people: People, log_ratio: FloatArray, moved: Moved, alpha: float, level: float, limits: str
+) -> list[dict[str, Any]]:
     """Return the ratios of each class and each group, as description: they are not tested.
 
     Parameters
@@ -63,12 +68,13 @@ def by_part(people: People, log_ratio: FloatArray, moved: Moved, alpha: float, l
         Before and after.
     log_ratio : ndarray, shape (people,)
         Of the whole map.
-    alpha, level : float
-        For the limits.
+    alpha, level, limits
+        As in `curve`.
 
     Returns
     -------
     list of dict
+        `part` ("class" or "group"), `name`, `rows`, and the keys of `curve`.
     """
     parts: list[tuple[str, str, FloatArray]] = [
         ("class", label, people.count * (people.view.y == k)) for k, label in enumerate(people.view.labels)
@@ -79,15 +85,31 @@ def by_part(people: People, log_ratio: FloatArray, moved: Moved, alpha: float, l
     for kind, name, count in parts:
         used = count > 0
         row: dict[str, Any] = {"part": kind, "name": name, "rows": float(count.sum())}
-        weight = None if people.weight is None else people.weight[used]
-        if used.any() and np.isfinite(log_ratio[used]).all() and count.sum() >= 2:
-            found = mean_ratio(log_ratio[used], count[used], weight)
-            low, high = found.interval(level)
-            row |= {"loss_ratio": found.estimate, "T_n": found.bound(alpha), "low": low, "high": high}
-        if used.any() and np.isfinite(moved.wrong[:, used]).all():
-            row["error_ratio"] = rate_ratio(moved.wrong[-1][used], moved.wrong[0][used], count[used], weight).estimate
+        if count.sum() >= 2:
+            weight = None if people.weight is None else people.weight[used]
+            row |= _statistics(
+                log_ratio[used], moved.wrong[-1][used], moved.wrong[0][used], count[used], weight, alpha, level, limits
+            )
         rows.append(row)
     return rows
+
+
+def _statistics(
+    log_ratio: FloatArray, after: FloatArray, before: FloatArray, count: FloatArray, weight: FloatArray | None,
+    alpha: float, level: float, limits: str,
+) -> dict[str, float]:  # fmt: skip
+    out: dict[str, float] = {}
+    if np.isfinite(log_ratio).all():
+        found = mean_ratio(log_ratio, count, weight)
+        low, high = found.interval(level, limits)
+        out |= {"loss_ratio": found.estimate, "low": low, "high": high, "T_n": found.bound(alpha)}
+    if np.isfinite(after).all() and np.isfinite(before).all():
+        rates = rate_ratio(after, before, count, weight)
+        if math.isfinite(rates.estimate):
+            low, high = rates.interval(level)
+            out |= {"error_ratio": rates.estimate, "error_low": low, "error_high": high}
+            out["T_n_error"] = rates.bound(alpha)
+    return out
 
 
 def off_range(people: People, folds: Sequence[tuple[IntArray, Box]], moved: Moved) -> dict[str, float]:
@@ -121,8 +143,8 @@ def off_range(people: People, folds: Sequence[tuple[IntArray, Box]], moved: Move
 
 
 def metric_sensitivity(
-    people: People, index: IntArray, metric: FairMetric, box: Box, spread: MetricSpread, options: MapOptions,
-    lipschitz: float | None,
+    people: People, index: IntArray, moved: Moved, metric: FairMetric, box: Box, spread: MetricSpread,
+    options: MapOptions, lipschitz: float | None,
 ) -> dict[str, Any]:  # fmt: skip
     """Return what other plausible metrics would have said, on a few people, and the bound of Theorem A.1.
 
@@ -132,6 +154,8 @@ def metric_sensitivity(
         All.
     index : ndarray
         The few that are moved again under each refit.
+    moved : Moved
+        Where these few were moved.
     metric, box, options
         As the audit used them.
     spread : MetricSpread
@@ -152,10 +176,8 @@ def metric_sensitivity(
     }
     if not spread.forms:
         return out
-    values = []
-    for form in (metric.form, *spread.forms[:5]):
-        moved = move(people.view, X, y, replace(metric, form=form), box, options)
-        values.append(float(np.exp(np.minimum(ratios(moved.log_loss)[-1], 700.0)).mean()))
+    others = [move(people.view, X, y, replace(metric, form=form), box, options) for form in spread.forms[:5]]
+    values = [float(np.exp(np.minimum(ratios(m.log_loss)[-1], 700.0)).mean()) for m in (moved, *others)]
     out |= {"people": int(index.size), "loss_ratio": values[0], "loss_ratio_under_refits": values[1:]}
     if lipschitz and options.method != "search":
         slope = gradient_of(people.view, y)(X, np.arange(index.size))
@@ -189,32 +211,32 @@ def movement_summary(people: People, moved: Moved, log_ratio: FloatArray, most: 
     Returns
     -------
     dict
-        Aggregates only; no single person can be read from it.
+        `rows` and `columns`: means over at least `FEWEST` rows (all, when a tenth is fewer), so that no single person
+        can be read from it; no columns when there are not so many rows.
     """
     order = np.argsort(-np.nan_to_num(log_ratio, nan=-np.inf), kind="stable")
     reached = np.cumsum(people.count[order])
-    top = order[: int(np.searchsorted(reached, max(1.0, 0.1 * reached[-1]))) + 1]
-    count = people.count[top] / people.count[top].sum()
+    top = order[: int(np.searchsorted(reached, max(FEWEST, 0.1 * reached[-1]))) + 1]
+    rows = float(people.count[top].sum())
+    if top.size < FEWEST:  # people, not rows: ten times the same person is one person
+        return {"rows": rows, "columns": []}
+    share = people.count[top] / rows
     change = moved.end[top] - people.X[top]
-    rows: list[tuple[float, dict[str, Any]]] = []
-    for j, i in enumerate(people.view.space.inputs):
+    found: list[tuple[float, dict[str, Any]]] = []
+    inputs = people.view.space.inputs
+    for j, i in enumerate(inputs):
         if i.category is None:
-            size = float(count @ np.abs(change[:, j]))
-            rows.append(
-                (
-                    size,
-                    {
-                        "column": i.column,
-                        "mean_change": i.scale * float(count @ change[:, j]),
-                        "mean_size": abs(i.scale) * size,
-                    },
-                )
-            )
+            size = float(share @ np.abs(change[:, j]))
+            told = {"mean_change": i.scale * float(share @ change[:, j]), "mean_size": abs(i.scale) * size}
+            found.append((size, {"column": i.column, **told}))
     for block in people.view.space.blocks:
-        weight = float(count @ np.abs(change[:, block]).sum(axis=1)) / 2
-        rows.append((weight, {"column": people.view.space.inputs[block[0]].column, "mean_weight_moved": weight}))
-    ranked = [row for size, row in sorted(rows, key=lambda r: -r[0]) if size > 1e-9]
-    return {"rows": float(people.count[top].sum()), "columns": ranked[:most]}
+        weight = float(share @ np.abs(change[:, block]).sum(axis=1)) / 2
+        mean = share @ change[:, block]
+        fell, rose = (inputs[block[int(k)]].category for k in (mean.argmin(), mean.argmax()))
+        told = {"mean_weight_moved": weight, "from": fell, "to": rose}
+        found.append((weight, {"column": inputs[block[0]].column, **told}))
+    ranked = [row for size, row in sorted(found, key=lambda r: -r[0]) if size > 1e-9]
+    return {"rows": rows, "columns": ranked[:most]}
 
 
 def pairs(people: People, moved: Moved, log_ratio: FloatArray, wanted: int) -> list[dict[str, Any]]:
@@ -250,8 +272,6 @@ def pairs(people: People, moved: Moved, log_ratio: FloatArray, wanted: int) -> l
 
 def planning(found: MeanRatio, tolerance: float, alpha: float) -> str:
     """Say what could have been shown, and how many rows would decide if the estimate holds."""
-    from scipy import special
-
     if not found.error > 0:
         return ""
     reach = float(special.ndtri(1 - alpha) + special.ndtri(0.8)) * found.error

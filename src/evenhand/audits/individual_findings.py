@@ -59,9 +59,12 @@ def loss_finding(people: People, moved: Moved, found: MeanRatio | None, behind: 
         reason = (
             f"The ratio is not a number for {counts['all']['undefined_ratios']:.0f} of "
             f"{counts['all']['rows']:.0f} rows: their "
-            "loss is exactly 0 or infinite before or after. Look at `error_ratio`, or keep probabilities "
-            "away from 0 and 1 "
-            "with `clip=0.01`."
+            + (
+                "prediction is not a number. Mend the model first."
+                if np.isnan(moved.log_loss[[0, -1]]).any()
+                else "loss is exactly 0 or infinite before or after. Look at `error_ratio`, or keep probabilities away "
+                "from 0 and 1 with `clip=0.01`."
+            )
         )
         return refused("loss_ratio", reason, people, counts, behind)
     low, high = found.interval(options.level, options.limits)
@@ -107,12 +110,19 @@ def error_finding(people: People, moved: Moved, found: RateRatio, behind: dict[s
             "became_right": found.lost,
         }
     }
-    if not np.isfinite(moved.wrong).all() or math.isnan(found.estimate):
+    silent = np.isnan(moved.wrong[[0, -1]]).any(axis=0)
+    if silent.any():
+        reason = (
+            f"The model's answer is not a number for {people.count[silent].sum():.0f} of {people.count.sum():.0f} "
+            "rows, before or after they are moved, so nobody can say whether it is right. Mend the model first."
+        )
+        return refused("error_ratio", reason, people, None, {"map": behind["map"]})
+    if math.isnan(found.estimate):
         reason = "Nobody is misjudged before or after, so the error rates have no ratio."
         return refused("error_ratio", reason, people, counts, {"map": behind["map"]})
     low, high = found.interval(options.level)
     evidence = {
-        **{k: behind[k] for k in ("map", "curve", "by_part", "off_range")},
+        **{k: behind[k] for k in ("map", "metric", "curve", "by_part", "off_range", "movement")},
         "T_n": found.bound(options.alpha),
         "linear_form": found.after - options.tolerance * found.before,
         "test": "exact binomial given the errors" if found.method == "binomial" else "linear form (Fieller)",

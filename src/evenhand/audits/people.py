@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from evenhand.errors import DataError
 from evenhand.intake import AuditData
-from evenhand.models.gradient import Rescaled
+from evenhand.models.gradient import rescaled
 from evenhand.models.gradient_view import ModelView, view_model
 from evenhand.models.input_space import InputSpace
 from evenhand.similarity.metric import GroupTable, MetricRows
@@ -193,7 +193,7 @@ def _in_units(
         return view.space, view.network, view.score, (), raw
     moved = number & (spread > 0)
     center, unit = np.where(moved, center, 0.0), np.where(moved, spread, 1.0)
-    network = None if view.network is None else Rescaled(view.network, center, unit)
+    network = None if view.network is None else rescaled(view.network, center, unit)
     old = view.score
 
     def score(X: FloatArray) -> FloatArray:

@@ -12,7 +12,11 @@ from numpy.typing import NDArray
 from evenhand.errors import UsageError
 from evenhand.kernels.flow import QuadraticForm, flow, stability_limit, step_sizes
 from evenhand.kernels.flow_error import euler_bound
+from evenhand.kernels.flow_pieces import TILE as PIECES_TILE
+from evenhand.kernels.flow_pieces import as_pieces
 from evenhand.kernels.linesearch import search
+from evenhand.kernels.losses import ProbabilityLoss
+from evenhand.models.gradient import precision
 from evenhand.models.gradient_view import ModelView
 from evenhand.similarity.metric import FairMetric, MetricRows
 
@@ -102,6 +106,16 @@ class Moved:
     log_loss: FloatArray
     wrong: FloatArray
     stopped: BoolArray
+
+    def take(self, index: IntArray) -> Moved:
+        """Return some of the people."""
+        return Moved(
+            end=self.end[index],
+            clock=self.clock,
+            log_loss=self.log_loss[:, index],
+            wrong=self.wrong[:, index],
+            stopped=self.stopped[index],
+        )
 
 
 def observed_box(rows: MetricRows, form: QuadraticForm) -> Box:
@@ -194,11 +208,16 @@ def move(
     if options.method == "search":
         return _searched(view, X, y, metric.form, box, movable, options, tile, progress)
     gradient = gradient_of(view, y)
+    assert view.network is not None
+    kind = precision(view.network)
+    start, form = X.astype(kind, copy=False), metric.form.astype(kind)
+
+    def look(out: FloatArray, rows: IntArray) -> FloatArray:
+        return np.column_stack([view.loss.log_value(out, y[rows]), view.loss.wrong(out, y[rows])])
 
     def observe(at: FloatArray, rows: IntArray) -> FloatArray:
         assert view.network is not None
-        out = view.network.outputs(at)
-        return np.column_stack([view.loss.log_value(out, y[rows]), view.loss.wrong(out, y[rows])])
+        return look(view.network.outputs(at), rows)
 
     shared: dict[str, Any] = {
         "penalty": options.penalty, "observe": observe, "movable": movable, "tile": tile,
@@ -207,12 +226,16 @@ def move(
     marks = checkpoints(options.steps)
     if options.method == "euler":
         steps = step_sizes(options.step, options.steps, options.schedule)
-        done = flow(X, gradient, metric.form, steps=steps, checkpoints=marks, **shared)
+        # Two outputs count by their difference only where they are log-odds.
+        pieces = None if isinstance(view.loss, ProbabilityLoss) else as_pieces(view.network, view.loss.slope, y, look)
+        if pieces is not None and options.batch_rows is None:
+            shared["tile"] = PIECES_TILE
+        done = flow(start, gradient, form, steps=steps, checkpoints=marks, shortcut=pieces, **shared)
     else:
         clock = np.concatenate(([0.0], np.cumsum(step_sizes(options.step, options.steps, options.schedule))))[marks]
-        done = flow(X, gradient, metric.form, times=clock, tolerance=options.flow_tolerance, **shared)
+        done = flow(start, gradient, form, times=clock, tolerance=options.flow_tolerance, **shared)
     return Moved(
-        end=done.end,
+        end=done.end.astype(np.float64, copy=False),
         clock=done.times,
         log_loss=done.seen[..., 0],
         wrong=done.seen[..., 1],
@@ -233,19 +256,20 @@ def gradient_of(view: ModelView, y: FloatArray) -> Callable[[FloatArray, IntArra
     return gradient
 
 
-def checkpoints(steps: int, wanted: int = 12) -> list[int]:
-    """Return the steps at which the statistic is looked at: start, about evenly in logarithms, end.
+def checkpoints(steps: int) -> list[int]:
+    """Return the steps at which the statistic is looked at: each eighth of the way, and three halvings before.
 
     Examples
     --------
-    >>> checkpoints(8)
-    [0, 1, 2, 3, 4, 5, 7, 8]
+    >>> checkpoints(200)
+    [0, 3, 6, 12, 25, 50, 75, 100, 125, 150, 175, 200]
     """
-    return sorted({0, *np.unique(np.round(np.geomspace(1, steps, wanted)).astype(int)).tolist(), steps})
+    shares = [k / 8 for k in range(9)] + [1 / 16, 1 / 32, 1 / 64]
+    return sorted({round(steps * share) for share in shares})
 
 
 def euler_errors(
-    view: ModelView, X: FloatArray, y: FloatArray, metric: FairMetric, box: Box, options: MapOptions
+    view: ModelView, X: FloatArray, y: FloatArray, metric: FairMetric, box: Box, options: MapOptions, coarse: Moved
 ) -> dict[str, Any]:
     """Measure the flow's discretisation error on a few people: steps halved, and the bound of Theorem 2.2.
 
@@ -253,6 +277,8 @@ def euler_errors(
     ----------
     view, X, y, metric, box, options
         As in `move`; a few people are enough.
+    coarse : Moved
+        Where these people were moved.
 
     Returns
     -------
@@ -260,9 +286,9 @@ def euler_errors(
         People used, largest and median displacement error, change of the mean ratio, and the bound's
         logarithm.
     """
-    coarse = move(view, X, y, metric, box, options)
-    fine_options = _refined(options)
-    fine = move(view, X, y, metric, box, fine_options)
+    assert view.network is not None
+    kind = precision(view.network)
+    fine = move(view, X, y, metric, box, _refined(options))
     gap = np.linalg.norm(coarse.end - fine.end, axis=1)
     ratio = [np.exp(np.minimum(m.log_loss[-1] - m.log_loss[0], 700.0)).mean() for m in (coarse, fine)]
     out: dict[str, Any] = {
@@ -275,7 +301,7 @@ def euler_errors(
     if options.method == "euler":
         bound = euler_bound(
             [X, coarse.end], X, gradient_of(view, y), metric.form, penalty=options.penalty,
-            longest=options.step, time=float(coarse.clock[-1]),
+            longest=options.step, time=float(coarse.clock[-1]), probe=float(np.cbrt(np.finfo(kind).eps)),
         )  # fmt: skip
         out |= {
             "lipschitz": bound.lipschitz,

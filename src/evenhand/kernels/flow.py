@@ -24,6 +24,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +39,22 @@ Inside = Callable[[FloatArray], BoolArray]
 
 # Rows worked on together: small enough for the second-level cache at about a hundred columns.
 TILE = 512
+
+
+class Shortcut(Protocol):
+    """A cheaper way to the Euler positions of some rows; `evenhand.kernels.flow_pieces.Pieces` is one."""
+
+    def follow(
+        self,
+        rows: NDArray[np.int64],
+        origin: FloatArray,
+        basis: FloatArray,
+        penalty: float,
+        steps: FloatArray,
+        marks: Sequence[int],
+    ) -> tuple[FloatArray, list[FloatArray], int]:
+        """Return positions, what was seen after the marked steps, and the number of steps made."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -71,6 +88,13 @@ class QuadraticForm:
         assert self.basis is not None
         out -= d
         out += (d @ self.basis) @ self.basis.T
+
+    def astype(self, kind: type[np.floating[Any]]) -> QuadraticForm:
+        """Return the form in another precision."""
+        return QuadraticForm(
+            basis=None if self.basis is None else self.basis.astype(kind, copy=False),
+            matrix=None if self.matrix is None else self.matrix.astype(kind, copy=False),
+        )
 
     def square(self, d: FloatArray) -> FloatArray:
         """Return d'Sd, one value per row."""
@@ -134,8 +158,7 @@ def step_sizes(step: float, count: int, schedule: str = "constant") -> FloatArra
     count : int
         How many.
     schedule : {"constant", "decay"}
-        ``"decay"`` divides the k-th step by k to the power 2/3, as the paper's simulation does. With
-        ``"-halved"``
+        ``"decay"`` divides the k-th step by k to the power 2/3, as the paper's simulation does. With ``"-halved"``
         appended each step is made as two equal ones: `step` and `count` are then those of the halves.
 
     Returns
@@ -185,6 +208,7 @@ def flow(
     observe: Observe | None = None,
     movable: BoolArray | None = None,
     inside: Inside | None = None,
+    shortcut: Shortcut | None = None,
     tile: int = TILE,
     workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
@@ -215,6 +239,9 @@ def flow(
         Columns that may change; the others stay as they are.
     inside : callable, optional
         Marks positions inside the allowed region; a row that would leave it halts before.
+    shortcut : Shortcut, optional
+        Followed instead of single Euler steps, as far as it goes, where every column may move, no region is set and
+        the form has a basis; it then says what is seen in place of `observe`.
     tile : int
         Rows worked on together.
     workers : int
@@ -249,7 +276,12 @@ def flow(
         rows = np.arange(low, min(low + tile, n))
         drift = Drift(gradient, form, penalty, start[rows], rows, movable)
         if steps is not None:
-            return *_euler(drift, steps, set(marks), observe, inside), drift.evaluations
+            X, made = drift.origin.copy(), 0
+            seen: list[FloatArray] = []
+            if shortcut is not None and drift.fixed is None and inside is None and form.basis is not None:
+                X, seen, made = shortcut.follow(rows, drift.origin, form.basis, penalty, steps, marks)
+                drift.evaluations = made * rows.size
+            return *_euler(drift, X, seen, made, steps, marks, observe, inside), drift.evaluations
         return *_adaptive(drift, clock, tolerance, observe, inside), drift.evaluations
 
     done: list[tuple[FloatArray, BoolArray, FloatArray, int]] = []
@@ -300,13 +332,12 @@ class Drift:
 
 
 def _euler(
-    drift: Drift, steps: FloatArray, marks: set[int], observe: Observe | None, inside: Inside | None
-) -> tuple[FloatArray, BoolArray, FloatArray]:
-    X = drift.origin.copy()
+    drift: Drift, X: FloatArray, seen: list[FloatArray], made: int, steps: FloatArray, marks: list[int],
+    observe: Observe | None, inside: Inside | None,
+) -> tuple[FloatArray, BoolArray, FloatArray]:  # fmt: skip
     halted = np.zeros(X.shape[0], dtype=bool)
-    seen: list[FloatArray] = []
-    for k in range(len(steps) + 1):
-        if k in marks:
+    for k in range(made, len(steps) + 1):
+        if k in marks[len(seen) :]:
             seen.append(_look(observe, X, drift.rows))
         if k == len(steps):
             break

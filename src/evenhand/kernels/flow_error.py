@@ -38,6 +38,7 @@ def euler_bound(
     penalty: float,
     longest: float,
     time: float,
+    probe: float = 6e-6,
 ) -> EulerBound:
     """Evaluate the bound of [maity2021] Theorem 2.2 with constants found along a path.
 
@@ -53,6 +54,8 @@ def euler_bound(
         h, the longest step.
     time : float
         T, the flow time.
+    probe : float
+        Step of the finite differences: about the cube root of the precision in which gradients are computed.
 
     Returns
     -------
@@ -73,7 +76,7 @@ def euler_bound(
         g = drift(X)
         norm = np.linalg.norm(g, axis=1, keepdims=True)
         unit = g / np.maximum(norm, 1e-300)
-        eps = 1e-6
+        eps = probe
         along = (drift(X + eps * unit) - drift(X - eps * unit)) / (2 * eps)
         curvature = max(curvature, float(np.abs(along * norm).max(initial=0.0)))
         v = unit + 1.0 / np.sqrt(X.shape[1])  # not only along the flow: the stiffest direction may lie across it

@@ -1,9 +1,8 @@
 """A fixed map for functions without gradients: the best point along given directions inside a box.
 
 From each row the directions are tried in turn; along each the row is set to evenly spaced values between the
-direction's limits, and the best is kept. Nothing is random and rows do not touch each other, so the result is
-a
-fixed function of the row, which is all that the limit theorem of [maity2021] (Theorem 3.1) asks of a map.
+direction's limits, and the best is kept. Nothing is random and rows do not touch each other, so the result is a fixed
+function of the row, which is all that the limit theorem of [maity2021] (Theorem 3.1) asks of a map.
 """
 
 from __future__ import annotations

@@ -25,8 +25,9 @@ def log_softplus(s: FloatArray) -> FloatArray:
     """
     small = s < -30.0
     safe = np.where(small, 0.0, s)
-    # log1p(e) = e - e²/2 + ..., so its log is s - e/2 to within rounding here.
-    out: FloatArray = np.where(small, s - 0.5 * np.exp(np.minimum(s, -30.0)), np.log(np.logaddexp(0.0, safe)))
+    with np.errstate(invalid="ignore"):  # NaN stays NaN, without a warning
+        # log1p(e) = e - e²/2 + ..., so its log is s - e/2 to within rounding here.
+        out: FloatArray = np.where(small, s - 0.5 * np.exp(np.minimum(s, -30.0)), np.log(np.logaddexp(0.0, safe)))
     return out
 
 
@@ -47,6 +48,9 @@ class LogitLoss:
         """Return log of -log p(y), one value per row."""
         if outputs.shape[1] == 1:
             return log_softplus(np.where(y == 1, -outputs[:, 0], outputs[:, 0]))
+        if outputs.shape[1] == 2:
+            gap = outputs[:, 1] - outputs[:, 0]
+            return log_softplus(np.where(y == 1, -gap, gap))
         k = y.astype(np.intp)
         own = np.take_along_axis(outputs, k[:, None], axis=1)
         rest = outputs - own
@@ -178,4 +182,5 @@ Loss = LogitLoss | ProbabilityLoss | SquaredLoss | AbsoluteLoss
 def _wrong_class(outputs: FloatArray, y: FloatArray, cut: float) -> FloatArray:
     binary = outputs.shape[1] == 1
     missed = (outputs[:, 0] > cut) != (y == 1) if binary else outputs.argmax(axis=1) != y
-    return np.asarray(missed, dtype=np.float64)
+    # An output that is not a number is neither right nor wrong.
+    return np.where(np.isnan(outputs).any(axis=1), np.nan, missed.astype(np.float64))

@@ -7,7 +7,8 @@ so a tile of rows costs a few calls.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +48,20 @@ class Perceptron:
     def __post_init__(self) -> None:
         if self.activation not in ACTIVATIONS:
             raise UsageError(f"Activation `{self.activation}` is not known; allowed: {', '.join(ACTIVATIONS)}.")
+
+    @property
+    def dtype(self) -> Any:
+        """The precision of the weights."""
+        return self.weights[0].dtype.type
+
+    def behind(self, matrix: FloatArray, offset: FloatArray) -> Perceptron:
+        """Return the network behind an affine map of its inputs, ``X @ matrix + offset``."""
+        first = self.weights[0]
+        return replace(
+            self,
+            weights=(matrix @ first, *self.weights[1:]),
+            biases=(offset @ first + self.biases[0], *self.biases[1:]),
+        )
 
     def outputs(self, X: FloatArray) -> FloatArray:
         """Return the last layer's values, shape (rows, outputs)."""

@@ -1,9 +1,8 @@
 """SenSR: train a network on the worst people similar to those in the data (sensitive subspace robustness).
 
-Each step draws a batch, moves its people first freely along the sensitive directions and then anywhere at a
-price, so that the loss grows, and updates the network on the people so moved. The price follows a budget on
-the
-mean squared fair distance. (Yurochkin, Bower and Sun, ICLR 2020; settings of [maity2021].)
+Each step draws a batch, moves its people first freely along the sensitive directions and then anywhere at a price, so
+that the loss grows, and updates the network on the people so moved. The price follows a budget on the mean squared
+fair distance. (Yurochkin, Bower and Sun, ICLR 2020; settings of [maity2021].)
 """
 
 from __future__ import annotations
@@ -187,7 +186,7 @@ class _Attack:
 
     def __init__(self, options: SenSRClassifier, directions: FloatArray) -> None:
         self.options = options
-        self.directions = directions.astype(np.float32)
+        self.directions: FloatArray = directions.astype(np.float32)
         self.basis = orthonormal(directions).astype(np.float32) if directions.shape[0] else None
         self.penalty = float(options.penalty)
         self.rate = float(options.full_rate)
@@ -220,9 +219,11 @@ class _Attack:
     def _along(self, network: Perceptron, X: FloatArray, label: NDArray[np.int64]) -> FloatArray:
         w: FloatArray = np.zeros((X.shape[0], self.directions.shape[0]), dtype=np.float32)
         adam = Adam(self.options.subspace_rate)
+        # The same network as a function of w: X stays, so that its share of the first layer is computed once.
+        along = network.behind(self.directions, X)
         for _ in range(self.options.subspace_steps):
-            outputs, pull = network.pullback(X + w @ self.directions)
-            adam.step([w], [-(pull(_slope(outputs, label)) @ self.directions.T) / np.float32(label.size)])
+            outputs, pull = along.pullback(w)
+            adam.step([w], [pull(_slope(outputs, label)) / np.float32(-label.size)])
         moved = X + w @ self.directions
         return moved if _mean_loss(network, moved, label) >= _mean_loss(network, X, label) else X
 
@@ -245,5 +246,6 @@ def _slope(outputs: FloatArray, label: NDArray[np.int64]) -> FloatArray:
 
 def _mean_loss(network: Perceptron, X: FloatArray, label: NDArray[np.int64]) -> float:
     outputs = network.outputs(X)
-    own = np.take_along_axis(outputs, label[:, None], axis=1)[:, 0]
-    return float((special.logsumexp(outputs, axis=1) - own).mean())
+    outputs = outputs - np.take_along_axis(outputs, label[:, None], axis=1)
+    top = outputs.max(axis=1, keepdims=True)
+    return float((np.log(np.exp(outputs - top).sum(axis=1)) + top[:, 0]).mean())

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from evenhand.errors import UsageError
 from evenhand.kernels.flow import TILE
+from evenhand.kernels.perceptron import Perceptron
 
 FloatArray = NDArray[np.float64]
 Pull = Callable[[FloatArray], FloatArray]
@@ -140,8 +141,9 @@ class Rescaled:
 
     def pullback(self, X: FloatArray) -> tuple[FloatArray, Pull]:
         """Return the outputs, and the map from output slopes to gradients in the new units."""
-        out, pull = self.network.pullback(self.center + X * self.unit)
-        return out, lambda slope: pull(slope) * self.unit
+        unit = self.unit.astype(X.dtype, copy=False)
+        out, pull = self.network.pullback(self.center.astype(X.dtype, copy=False) + X * unit)
+        return out, lambda slope: pull(slope) * unit
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,8 +170,45 @@ class Prefixed:
 
     def pullback(self, X: FloatArray) -> tuple[FloatArray, Pull]:
         """Return the outputs, and the map from output slopes to gradients before the map."""
-        out, pull = self.network.pullback(X @ self.matrix + self.offset)
-        return out, lambda slope: pull(slope) @ self.matrix.T
+        matrix = self.matrix.astype(X.dtype, copy=False)
+        out, pull = self.network.pullback(X @ matrix + self.offset.astype(X.dtype, copy=False))
+        return out, lambda slope: pull(slope) @ matrix.T
+
+
+def rescaled(network: Network, center: FloatArray, unit: FloatArray) -> Network:
+    """Return a network in other units, input = center + unit * x; matrices are rewritten, others wrapped.
+
+    Examples
+    --------
+    >>> net = Perceptron(weights=(np.array([[2.0]]),), biases=(np.array([1.0]),))
+    >>> rescaled(net, np.array([3.0]), np.array([10.0])).outputs(np.array([[1.0]])).tolist()
+    [[27.0]]
+    """
+    if isinstance(network, Perceptron):
+        return network.behind(np.diag(unit), center)
+    return Rescaled(network, center, unit)
+
+
+def prefixed(network: Network, matrix: FloatArray, offset: FloatArray) -> Network:
+    """Return a network behind an affine map of its inputs; matrices are multiplied out, others wrapped.
+
+    Examples
+    --------
+    >>> net = Perceptron(weights=(np.array([[2.0]]),), biases=(np.array([1.0]),))
+    >>> prefixed(net, np.array([[1.0], [1.0]]), np.array([0.5])).outputs(np.array([[1.0, 2.0]])).tolist()
+    [[8.0]]
+    """
+    if isinstance(network, Perceptron):
+        return network.behind(matrix, offset)
+    return Prefixed(network, matrix, offset)
+
+
+def precision(network: Network) -> Any:
+    """Return the floating point type in which a network wants to be followed."""
+    inner = network
+    while isinstance(inner, (Rescaled, Prefixed)):
+        inner = inner.network
+    return getattr(inner, "dtype", np.float64)
 
 
 def as_columns(values: Any, rows: int) -> FloatArray:

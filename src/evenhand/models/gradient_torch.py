@@ -17,15 +17,15 @@ from evenhand.models.gradient import GradientModel, Pull
 FloatArray = NDArray[np.float64]
 
 # Autograd has a fixed cost per call, so its tiles are larger than those of plain matrices.
-TORCH_TILE = 4096
+TORCH_TILE = 16384
 
 
 class TorchGradient:
     """A torch module whose outputs are class scores, probabilities or predicted numbers.
 
-    Training modes, frozen parameters, accumulated gradients and running statistics stay as they are: the
-    module
-    is put in evaluation mode for each call only, and gradients are asked for by the inputs alone.
+    Training modes, frozen parameters, accumulated gradients and running statistics stay as they are: the module is
+    put in evaluation mode for each call only, and gradients are asked for by the inputs alone. People are moved in
+    the module's own precision, losses are taken in double precision.
 
     Parameters
     ----------
@@ -49,6 +49,14 @@ class TorchGradient:
     def __init__(self, module: Any, *, link: str = "logit", classes: Sequence[Any] | None = None) -> None:
         self.module, self.link = module, link
         self.classes = None if classes is None else tuple(classes)
+
+    @property
+    def dtype(self) -> Any:
+        """The precision people are moved in: single where the module has it, else double."""
+        import torch
+
+        like = next(self.module.parameters(), None)
+        return np.float64 if like is not None and like.dtype == torch.float64 else np.float32
 
     def outputs(self, X: FloatArray) -> FloatArray:
         """Return the module's outputs, shape (rows, outputs)."""
@@ -74,7 +82,7 @@ class TorchGradient:
                 return np.zeros_like(X)
             with torch.inference_mode(False):
                 (g,) = torch.autograd.grad(out, x, cotangent, allow_unused=True)
-            return np.zeros_like(X) if g is None else self._array(g)
+            return np.zeros_like(X) if g is None else np.asarray(g.cpu().numpy(), dtype=X.dtype)
 
         return values, pull
 
@@ -148,10 +156,8 @@ def layers_as_matrices(module: Any) -> Perceptron | None:
     Parameters
     ----------
     module : torch.nn.Module
-        Anything; only a `torch.nn.Sequential` of linear layers, ReLU, Tanh or Sigmoid between them, and
-        dropout
-        (idle in evaluation) is read. Hooks and subclasses may do more than they show and are left to
-        autograd.
+        Anything; only a `torch.nn.Sequential` of linear layers, ReLU, Tanh or Sigmoid between them, and dropout (idle
+        in evaluation) is read. Hooks and subclasses may do more than they show and are left to autograd.
 
     Returns
     -------
@@ -185,14 +191,22 @@ def layers_as_matrices(module: Any) -> Perceptron | None:
     if not linear or len(active) != len(linear) - 1 or len(set(active)) > 1:
         return None
 
-    def array(tensor: Any) -> FloatArray:
-        out: FloatArray = tensor.detach().cpu().numpy().astype(np.float64)
-        return out
+    activation = active[0] if active else "relu"
+    # Where many steps are made at once (`kernels.flow_pieces`) double precision costs nothing; elsewhere as the module.
+    double = len(linear) == 1 or (len(linear) == 2 and activation == "relu")
 
+    def array(tensor: Any) -> NDArray[Any]:
+        out: NDArray[Any] = tensor.detach().cpu().numpy()
+        return out.astype(np.float64 if double or out.dtype != np.float32 else np.float32)
+
+    weights = tuple(np.ascontiguousarray(array(layer.weight).T) for layer in linear)
     return Perceptron(
-        weights=tuple(np.ascontiguousarray(array(layer.weight).T) for layer in linear),
-        biases=tuple(np.zeros(layer.out_features) if layer.bias is None else array(layer.bias) for layer in linear),
-        activation=active[0] if active else "relu",
+        weights=weights,
+        biases=tuple(
+            np.zeros_like(w[0]) if layer.bias is None else array(layer.bias)
+            for w, layer in zip(weights, linear, strict=True)
+        ),
+        activation=activation,
     )
 
 

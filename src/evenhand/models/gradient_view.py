@@ -5,18 +5,21 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.errors import DataError, UsageError
+from evenhand.errors import DataError, EvenhandError, UsageError
 from evenhand.kernels.losses import AbsoluteLoss, LogitLoss, Loss, ProbabilityLoss, SquaredLoss
-from evenhand.models.gradient import CallableGradient, GradientModel, Network, Prefixed, as_columns
+from evenhand.models.files import load_model
+from evenhand.models.gradient import CallableGradient, GradientModel, Network, as_columns, prefixed
 from evenhand.models.gradient_sklearn import final_step, fold_affine, is_sklearn, sklearn_model
 from evenhand.models.gradient_torch import TorchGradient, is_torch_module, torch_model
 from evenhand.models.input_space import Columns, Input, InputSpace, as_frame, numeric_space, pipeline_space
-from evenhand.models.model import Model, as_model
+from evenhand.models.model import Model
+from evenhand.models.onnx import OnnxClassifier
 
 FloatArray = NDArray[np.float64]
 
@@ -76,7 +79,7 @@ def view_model(
     ----------
     model : object
         A scikit-learn estimator or pipeline, a torch module or `TorchGradient`, a `CallableGradient`, a
-        `GradientModel`, an `evenhand.models.Model`, an ONNX session, or a callable that returns probabilities
+        `GradientModel`, an `evenhand.models.Model`, an ONNX session or file, or a callable that returns probabilities
         (numbers for a regression).
     features : mapping of str to ndarray
         Columns of the rows to be audited.
@@ -93,6 +96,11 @@ def view_model(
     -------
     ModelView
     """
+    if isinstance(model, str | Path):
+        model = load_model(model)
+    if hasattr(model, "run") and hasattr(model, "get_inputs"):
+        model = OnnxClassifier(model)
+    _check_ready(model)
     classes = getattr(model, "classes_", getattr(model, "classes", None))
     task = "regression" if outcome_kind != "binary" and not _classifies(model, classes) else "classes"
     space, core, black = _adapt(model, features, task)
@@ -105,7 +113,12 @@ def view_model(
         name = f"{type(model).__name__} (no gradient)"
     score = network.outputs if network is not None else black
     assert score is not None
-    sample = score(space.encode({k: v[:1] for k, v in features.items()}))
+    sample = _first_answers(score, space.encode({k: v[:256] for k, v in features.items()}), name)
+    if link == "probability" and bool(((sample < -1e-6) | (sample > 1 + 1e-6)).any()):
+        raise UsageError(
+            f"{name}: answers between {np.nanmin(sample):.3g} and {np.nanmax(sample):.3g} are no probabilities. Return "
+            "probabilities, or say that they are log-odds with `CallableGradient(..., link='logit')`."
+        )
     y, labels, notes = _outcome_codes(outcome, outcome_kind, classes, task, sample.shape[1], link)
     return ModelView(
         name=name,
@@ -119,6 +132,33 @@ def view_model(
         tile=tile,
         notes=notes,
     )
+
+
+def _check_ready(model: Any) -> None:
+    if isinstance(model, type):
+        raise UsageError(f"The model `{model.__name__}` is a class. Give a fitted object of it.")
+    if is_sklearn(model):
+        from sklearn.exceptions import NotFittedError
+        from sklearn.utils.validation import check_is_fitted
+
+        try:
+            check_is_fitted(model)
+        except NotFittedError:
+            raise UsageError(
+                f"The model `{type(model).__name__}` is not fitted. Fit it first, on other rows."
+            ) from None
+
+
+def _first_answers(score: Callable[[FloatArray], FloatArray], X: FloatArray, name: str) -> FloatArray:
+    try:
+        return score(X)
+    except EvenhandError:
+        raise
+    except Exception as error:  # whatever a stranger's model runs into
+        raise UsageError(
+            f"{name}: the first {X.shape[0]} rows with {X.shape[1]} inputs were refused with "
+            f"{type(error).__name__}: {error}. Check that `features` are the model's inputs, in its order."
+        ) from error
 
 
 def _classifies(model: Any, classes: Any) -> bool:
@@ -164,13 +204,14 @@ def _adapt(
         if affine is None:
             return space, found, None if found is not None else _asker(last, task, names)
         if found is not None:
-            return space, replace(found, network=Prefixed(found.network, *affine)), None
+            return space, replace(found, network=prefixed(found.network, *affine)), None
         ask, (matrix, offset) = _asker(last, task, names), affine
         return space, None, lambda X: ask(X @ matrix + offset)
     if any(column.dtype.kind not in "biuf" for column in features.values()):
         space, ask = _raw(model, features, task)
         return space, None, ask
-    return numeric_space(features, None, None), None, _asker(model, task, None)
+    names, number = getattr(model, "feature_names_in_", None), getattr(model, "n_features_in_", None)
+    return numeric_space(features, names, number), None, _asker(model, task, names)
 
 
 def _width(steps: list[Any], head: Columns) -> int:
@@ -195,8 +236,6 @@ def _method(model: Any, task: str) -> Callable[[Any], Any]:
         if not model.probability and task != "regression":
             return lambda X: model.decide(X)
         return lambda X: model.score(X)
-    if (hasattr(model, "run") and hasattr(model, "get_inputs")) or isinstance(model, str):
-        return as_model(model).score
     if task != "regression" and hasattr(model, "predict_proba"):
         return lambda X: model.predict_proba(X)
     if hasattr(model, "predict"):

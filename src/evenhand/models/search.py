@@ -12,10 +12,18 @@ from evenhand.kernels.seeds import stream
 from evenhand.models.linear import NORMS, length
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 Decide = Callable[[FloatArray], FloatArray]
+AskRows = Callable[[FloatArray, IntArray], FloatArray]  # points, and the rows they were moved from
 
 _HALVINGS = 24  # a segment is cut to 6e-8 of its length
+_NARROW = 0.5**_HALVINGS
 _CHECKED = 48  # rows searched again, harder, to state the accuracy
+_SENTINELS = 32  # rows of the other decision tried when the nearest ones do not help
+_CROWD = 10  # where a score has steps, so many times more points are tried before the search starts
+_FAR = 64.0  # a straight search ends at so many ranges of the data
+_STEP = 1e-4  # of finite differences
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -78,125 +86,312 @@ def search_distance(
     >>> bool(np.allclose(found.distance, np.abs(Z[:, 0]), atol=1e-5))
     True
     """
-    decision = decide(Z)
-    found = _nearest(decide, score, Z, decision, Z, decision, norm, starts, rounds)
+    margin = None if score is None else lambda z, _: score(z)
+    return _search(lambda z, _: decide(z), margin, Z, norm, starts, rounds, seed, shared=True)
+
+
+def search_rows(
+    decide: AskRows,
+    Z: FloatArray,
+    norm: str,
+    *,
+    score: AskRows,
+    starts: int = 3,
+    rounds: int = 2,
+    seed: int = 0,
+) -> Searched:
+    """Search the boundary from every row when rows have more inputs than those that move.
+
+    A row keeps its other inputs, such as categories. What the nearest rows of the other decision have need not change
+    this row's decision; then the steepest direction, far rows and the ends of each feature are tried.
+
+    Parameters
+    ----------
+    decide : callable
+        From points, shape (m, d), and the rows they were moved from, shape (m,), to decisions.
+    Z : ndarray, shape (n, d)
+        The inputs that move, on one scale.
+    norm : {"l2", "l1", "linf"}
+        Length of a move.
+    score : callable
+        As `decide`, to score minus threshold.
+    starts, rounds, seed : int
+        See `search_distance`.
+
+    Returns
+    -------
+    Searched
+        Distances are infinite where no point with the other decision was found.
+
+    Examples
+    --------
+    >>> Z, job = np.array([[0.0], [2.0], [2.0]]), np.array([1.0, 1.0, -9.0])
+    >>> ask = lambda z, rows: z[:, 0] - job[rows]
+    >>> search_rows(lambda z, rows: (ask(z, rows) > 0) * 1.0, Z, "l2", score=ask).distance.round(4).tolist()
+    [1.0, 1.0, 11.0]
+    """
+    return _search(decide, score, Z, norm, starts, rounds, seed, shared=False)
+
+
+def _search(
+    decide: AskRows,
+    score: AskRows | None,
+    Z: FloatArray,
+    norm: str,
+    starts: int,
+    rounds: int,
+    seed: int,
+    *,
+    shared: bool,
+) -> Searched:
+    everyone = np.arange(len(Z))
+    decision = decide(Z, everyone)
+    # Trees look flat at so small a step; there secants would only waste calls.
+    smooth = False
+    if score is not None:
+        margin = score(Z, everyone)
+        agrees = bool(np.all((margin == 0) | ((margin > 0) == (decision == 1))))
+        smooth = agrees and bool(np.mean(score(Z + 1e-7, everyone) != margin) > 0.5)
+    ask = _Ask(decide, score, smooth, decision, shared)
+    found = _nearest(ask, Z, everyone, norm, starts, rounds)
     if not np.isfinite(found).any():
         return Searched(distance=found, excess_median=0.0, excess_high=0.0)
     picked = stream(seed, "models/search").choice(len(Z), size=min(_CHECKED, len(Z)), replace=False)
-    again = _nearest(decide, score, Z[picked], decision[picked], Z, decision, norm, 4 * starts, 2 * rounds)
-    excess = np.maximum(0.0, 1 - again / np.maximum(found[picked], 1e-300))
-    median, high = np.quantile(excess, [0.5, 0.95])
+    again = _nearest(ask, Z, picked, norm, 4 * starts, 2 * rounds)
+    reached = np.isfinite(again)
+    excess = np.maximum(0.0, 1 - again[reached] / np.maximum(found[picked][reached], 1e-300))
+    median, high = np.quantile(excess, [0.5, 0.95]) if excess.size else (0.0, 0.0)
     found[picked] = np.minimum(found[picked], again)
     return Searched(distance=found, excess_median=float(median), excess_high=float(high))
 
 
-def _nearest(
-    decide: Decide,
-    score: Decide | None,
-    Z: FloatArray,
-    decision: FloatArray,
-    pool: FloatArray,
-    pool_decision: FloatArray,
-    norm: str,
-    starts: int,
-    rounds: int,
-) -> FloatArray:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ask:
+    """The model as a search sees it: `shared` when a point's decision does not depend on whose point it is."""
+
+    decide: AskRows
+    score: AskRows | None
+    smooth: bool
+    decision: FloatArray  # (n,)
+    shared: bool
+
+    def flipped(self, points: FloatArray, rows: IntArray) -> BoolArray:
+        return np.asarray(self.decide(points, rows) != self.decision[rows], dtype=bool)
+
+    def slope(self, points: FloatArray, rows: IntArray) -> FloatArray:
+        assert self.score is not None
+        here = self.score(points, rows)
+        slope = np.empty_like(points)
+        for feature in range(points.shape[1]):
+            shifted = points.copy()
+            shifted[:, feature] += _STEP
+            slope[:, feature] = (self.score(shifted, rows) - here) / _STEP
+        return slope
+
+
+def _nearest(ask: _Ask, Z: FloatArray, ids: IntArray, norm: str, starts: int, rounds: int) -> FloatArray:
     from scipy.spatial import cKDTree
 
-    best = np.full(len(Z), np.inf)
+    best = np.full(len(ids), np.inf)
     rows, points = [], []
     for side in (0.0, 1.0):
-        own = np.flatnonzero(decision == side)
-        others = pool[pool_decision != side]
+        own = np.flatnonzero(ask.decision[ids] == side)
+        others = Z[ask.decision != side]
         if own.size and len(others):
-            k = min(starts, len(others))
-            near = cKDTree(others).query(Z[own], k=k, p=NORMS[norm])[1].reshape(own.size, k)
+            k = min(starts if ask.shared or ask.smooth else _CROWD * starts, len(others))
+            near = cKDTree(others).query(Z[ids[own]], k=k, p=NORMS[norm])[1].reshape(own.size, k)
             rows.append(np.repeat(own, k))
             points.append(others[near.reshape(-1)])
-    if not rows:
+    if not rows and ask.shared:
         return best
     # All starts of all rows go through the model together: it is called some hundred times, however many rows.
-    row, point = np.concatenate(rows), np.concatenate(points)
-    base, side_of = Z[row], decision[row]
-
-    def flipped(trial: FloatArray) -> NDArray[np.bool_]:
-        return np.asarray(decide(trial) != side_of, dtype=bool)
-
-    point = _shrink(flipped, base, point)
+    row = np.concatenate([*rows, np.empty(0, dtype=np.int64)])
+    point = np.concatenate([*points, np.empty((0, Z.shape[1]))])
+    if not ask.shared:
+        if row.size:
+            works = ask.flipped(point, ids[row])
+            row, point = row[works], point[works]
+        if not ask.smooth:
+            along, there = _axis_starts(ask, Z, ids, _CROWD * starts)
+            row, point = np.concatenate([row, along]), np.concatenate([point, there])
+            row, point = _shortest(Z[ids[row]], row, point, norm, 2 * starts)
+        lost = np.setdiff1d(np.arange(len(ids)), row)
+        reached, there = _far_starts(ask, Z, ids[lost], norm)
+        row, point = np.concatenate([row, lost[reached]]), np.concatenate([point, there])
+        if not row.size:
+            return best
+    base, of = Z[ids[row]], ids[row]
+    point = _shrink(ask, base, point, of)
     for _ in range(rounds):
-        point = _restore(flipped, base, point)
-        if score is not None:
-            point = _slide(flipped, score, base, point, norm)
+        point = _restore(ask, base, point, of)
+        if ask.smooth or (ask.shared and ask.score is not None):
+            point = _slide(ask, base, point, of, norm)
     np.minimum.at(best, row, length(point - base, norm))
     return best
 
 
-def _shrink(flipped: Callable[[FloatArray], NDArray[np.bool_]], base: FloatArray, point: FloatArray) -> FloatArray:
+def _axis_starts(ask: _Ask, Z: FloatArray, ids: IntArray, many: int) -> tuple[IntArray, FloatArray]:
+    """Return the rows whose decision changes along one feature alone, and the nearest such value on either side."""
+    rows, points = [], []
+    for feature in range(Z.shape[1]):
+        seen = np.unique(Z[:, feature])
+        values = seen[np.unique(np.linspace(0, len(seen) - 1, many).astype(int))]
+        for upward in (True, False):
+            open_rows = np.arange(len(ids))
+            for value in values if upward else values[::-1]:
+                own = Z[ids[open_rows], feature]
+                ahead = np.flatnonzero(own < value if upward else own > value)
+                if not ahead.size:
+                    continue
+                trial = Z[ids[open_rows[ahead]]]
+                trial[:, feature] = value
+                works = ask.flipped(trial, ids[open_rows[ahead]])
+                rows.append(open_rows[ahead[works]])
+                points.append(trial[works])
+                open_rows = np.delete(open_rows, ahead[works])
+    none, nowhere = np.empty(0, dtype=np.int64), np.empty((0, Z.shape[1]))
+    return np.concatenate([none, *rows]), np.concatenate([nowhere, *points])
+
+
+def _shortest(base: FloatArray, row: IntArray, point: FloatArray, norm: str, most: int) -> tuple[IntArray, FloatArray]:
+    """Keep so many points of each row, the nearest."""
+    order = np.lexsort((length(point - base, norm), row))
+    first = np.searchsorted(row[order], row[order])
+    kept = order[np.arange(len(order)) - first < most]
+    return row[kept], point[kept]
+
+
+def _far_starts(ask: _Ask, Z: FloatArray, rows: IntArray, norm: str) -> tuple[IntArray, FloatArray]:
+    """Return which of the rows were brought to the other decision after all, and the points that did it."""
+    point = Z[rows].copy()
+    open_rows = np.arange(len(rows))
+
+    def attempt(trial: FloatArray) -> None:
+        nonlocal open_rows
+        if not open_rows.size:
+            return
+        works = ask.flipped(trial, rows[open_rows])
+        point[open_rows[works]] = trial[works]
+        open_rows = open_rows[~works]
+
+    low, high = Z.min(axis=0), Z.max(axis=0)
+    if ask.smooth and open_rows.size:
+        move = _steepest(ask.slope(point, rows), norm)[0] * np.where(ask.decision[rows] == 1, -1.0, 1.0)[:, None]
+        reach = 0.25
+        while open_rows.size and reach <= _FAR * float((high - low).max()):
+            attempt(point[open_rows] + reach * move[open_rows])
+            reach *= 2
+    assert ask.score is not None
+    for side in (0.0, 1.0):
+        others = Z[ask.decision != side]
+        if not len(others):
+            continue
+        value = ask.score(others, np.flatnonzero(ask.decision != side))
+        order = np.lexsort((*others.T, value))
+        spread = order[np.unique(np.linspace(0, len(others) - 1, _SENTINELS).astype(int))]
+        for place in spread if side == 0 else spread[::-1]:  # weakest first: they are nearer
+            mine = ask.decision[rows[open_rows]] == side
+            trial = point[open_rows]
+            trial[mine] = others[place]
+            attempt(trial)
+    for feature in range(Z.shape[1]):
+        for end in (low[feature], high[feature]):
+            trial = point[open_rows]
+            trial[:, feature] = end
+            attempt(trial)
+    reached = np.setdiff1d(np.arange(len(rows)), open_rows)
+    return reached, point[reached]
+
+
+def _shrink(ask: _Ask, base: FloatArray, point: FloatArray, rows: IntArray) -> FloatArray:
     """Pull points towards their base as far as the decision stays the other one."""
+    if not len(base):
+        return point
+    if ask.smooth:
+        return _shrink_smooth(ask, base, point, rows)
     low, high = np.zeros(len(base)), np.ones(len(base))
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
-        keep = flipped(base + middle[:, None] * (point - base))
+        keep = ask.flipped(base + middle[:, None] * (point - base), rows)
         high = np.where(keep, middle, high)
         low = np.where(keep, low, middle)
     return np.where((high < 1)[:, None], base + high[:, None] * (point - base), point)
 
 
-def _restore(flipped: Callable[[FloatArray], NDArray[np.bool_]], base: FloatArray, point: FloatArray) -> FloatArray:
+def _shrink_smooth(ask: _Ask, base: FloatArray, point: FloatArray, rows: IntArray) -> FloatArray:
+    """Do the same by the Illinois rule of secants: a third of the calls when the score is smooth."""
+    assert ask.score is not None
+    sign = np.where(ask.decision[rows] == 1, -1.0, 1.0)
+    ends = np.column_stack([np.zeros(len(base)), np.ones(len(base))])  # own decision, other decision
+    value = np.column_stack(
+        [np.minimum(sign * ask.score(base, rows), 0.0), np.maximum(sign * ask.score(point, rows), 0.0)]
+    )
+    trust = np.ones_like(value)
+    last = np.full(len(base), -1)
+    live = np.arange(len(base))
+    for count in range(2 * _HALVINGS):
+        (low, high), (below, above) = ends[live].T, value[live].T
+        going = (high - low > _NARROW) & (above * (high - low) > _NARROW * (above - below))
+        live, low, high = live[going], low[going], high[going]
+        if not live.size:
+            break
+        below, above = (value[live] * trust[live]).T
+        share = above / (above - below) if count % 4 < 3 else 0.5
+        # Half a hair towards the other decision: the end that counts has that decision.
+        middle = np.clip(high - (high - low) * share + 0.5 * _NARROW, low + 0.25 * _NARROW, high - 0.25 * _NARROW)
+        there = sign[live] * ask.score(base[live] + middle[:, None] * (point[live] - base[live]), rows[live])
+        end = (there > 0).astype(int)
+        trust[live, 1 - end] *= np.where(last[live] == end, 0.5, 1.0)
+        trust[live, end] = 1.0
+        ends[live, end], value[live, end], last[live] = middle, there, end
+    return np.where((ends[:, 1] < 1)[:, None], base + ends[:, 1:] * (point - base), point)
+
+
+def _restore(ask: _Ask, base: FloatArray, point: FloatArray, rows: IntArray) -> FloatArray:
     """Give features back their own value, smallest changes first, where the decision stays the other one."""
-    point = point.copy()
-    rows = np.arange(len(base))
+    before, point = point, point.copy()
+    places = np.arange(len(base))
     order = np.argsort(np.abs(point - base), axis=1)
     for column in range(base.shape[1]):
         feature = order[:, column]
         trial = point.copy()
-        trial[rows, feature] = base[rows, feature]
-        keep = flipped(trial)
+        trial[places, feature] = base[places, feature]
+        keep = ask.flipped(trial, rows)
         point[keep] = trial[keep]
-    return _shrink(flipped, base, point)
+    if ask.shared:
+        return _shrink(ask, base, point, rows)
+    changed = np.flatnonzero(np.any(point != before, axis=1))  # the others were pulled back already
+    point[changed] = _shrink(ask, base[changed], point[changed], rows[changed])
+    return point
 
 
-def _slide(
-    flipped: Callable[[FloatArray], NDArray[np.bool_]],
-    score: Decide,
-    base: FloatArray,
-    point: FloatArray,
-    norm: str,
-) -> FloatArray:
+def _slide(ask: _Ask, base: FloatArray, point: FloatArray, rows: IntArray, norm: str) -> FloatArray:
     """Step to where the tangent plane of the boundary is nearest, and pull back; keep what is shorter."""
-    here = score(point)
-    slope = np.empty_like(base)
-    step = 1e-4
-    for feature in range(base.shape[1]):
-        shifted = point.copy()
-        shifted[:, feature] += step
-        slope[:, feature] = (score(shifted) - here) / step
-    steep = {
-        "l2": np.linalg.norm(slope, axis=1),
-        "l1": np.abs(slope).max(axis=1),
-        "linf": np.abs(slope).sum(axis=1),
-    }[norm]
-    usable = steep > 1e-9
-    if not usable.any():
+    slope = ask.slope(point, rows)
+    move, steep = _steepest(slope, norm)
+    open_rows = steep > 1e-9
+    if not open_rows.any():
         return point
-    # The unit move that changes the linearised score most: the normal, one feature, or all features alike.
-    if norm == "l2":
-        move = slope / np.maximum(steep, 1e-300)[:, None]
-    elif norm == "linf":
-        move = np.sign(slope)
-    else:
-        move = np.zeros_like(slope)
-        place = np.abs(slope).argmax(axis=1)
-        rows = np.arange(len(slope))
-        move[rows, place] = np.sign(slope[rows, place])
     need = ((point - base) * slope).sum(axis=1) / np.maximum(steep, 1e-300)
     step_to = point
-    open_rows = usable.copy()
     for stretch in (1.001, 1.05, 1.3):
         trial = base + (stretch * need)[:, None] * move
-        taken = open_rows & flipped(trial)
+        taken = open_rows & ask.flipped(trial, rows)
         step_to = np.where(taken[:, None], trial, step_to)
         open_rows &= ~taken
-    shorter = _shrink(flipped, base, step_to)
+    shorter = _shrink(ask, base, step_to, rows)
     better = length(shorter - base, norm) < length(point - base, norm)
     return np.where(better[:, None], shorter, point)
+
+
+def _steepest(slope: FloatArray, norm: str) -> tuple[FloatArray, FloatArray]:
+    """Return the unit move that raises the linearised score most, and by how much."""
+    if norm == "l2":
+        steep = np.linalg.norm(slope, axis=1)
+        return slope / np.maximum(steep, 1e-300)[:, None], steep
+    if norm == "linf":  # all features alike
+        return np.sign(slope), np.abs(slope).sum(axis=1)
+    move = np.zeros_like(slope)  # one feature alone
+    place, rows = np.abs(slope).argmax(axis=1), np.arange(len(slope))
+    move[rows, place] = np.sign(slope[rows, place])
+    return move, np.abs(slope).max(axis=1)

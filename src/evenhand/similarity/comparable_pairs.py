@@ -1,8 +1,7 @@
 """A metric learned from judgements: people said of pairs whether the two are comparable.
 
-The chance that a pair is called comparable is modelled as 2 / (1 + exp(d'Sd)): certain at distance zero,
-falling
-with distance. The likelihood is convex in S, which is found among positive semi-definite matrices.
+The chance that a pair is called comparable is modelled as 2 / (1 + exp(d'Sd)): certain at distance zero, falling with
+distance. The likelihood is convex in S, which is found among positive semi-definite matrices.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand.errors import DataError, UsageError
 from evenhand.kernels.flow import QuadraticForm
-from evenhand.similarity.matched_pairs import pair_differences
+from evenhand.similarity.matched_pairs import drawn, pair_differences
 from evenhand.similarity.metric import FairMetric, MetricRows, largest_inputs
 
 FloatArray = NDArray[np.float64]
@@ -62,6 +61,12 @@ class ComparablePairs:
                 "comparable. "
                 "With comparable pairs alone use `MatchedPairs`."
             )
+
+    def resampled(self, rng: np.random.Generator) -> ComparablePairs:
+        """Return the recipe with its pairs drawn again, for the bootstrap."""
+        chosen = drawn(self.left, rng)
+        left, right = ({k: v[chosen] for k, v in side.items()} for side in (self.left, self.right))
+        return ComparablePairs(left, right, self.comparable[chosen], l2=self.l2)
 
     def fit(self, rows: MetricRows) -> FairMetric:
         """Return the metric in the coordinates of these rows."""

@@ -20,8 +20,7 @@ class ExpertMatrix:
     Parameters
     ----------
     matrix : array, shape (inputs, inputs)
-        Symmetric and positive semi-definite, in the model's own inputs and units. Directions it maps to zero
-        are
+        Symmetric and positive semi-definite, in the model's own inputs and units. Directions it maps to zero are
         free: people who differ only there are alike.
 
     Examples

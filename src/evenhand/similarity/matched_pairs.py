@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from evenhand.errors import DataError, UsageError
 from evenhand.kernels.flow import QuadraticForm
@@ -19,9 +19,8 @@ class MatchedPairs:
     Parameters
     ----------
     left, right : mapping of str to array
-        The two people of each pair, as columns of the features the model takes; row i of one belongs to row i
-        of
-        the other.
+        The two people of each pair, as columns of the features the model takes; row i of one belongs to row i of the
+        other.
     components : int, optional
         How many directions.
     share : float
@@ -53,6 +52,12 @@ class MatchedPairs:
             raise UsageError("`components` must be at least 1 and `share` lie between 0 and 1.")
         self.components, self.share = components, share
 
+    def resampled(self, rng: np.random.Generator) -> MatchedPairs:
+        """Return the recipe with its pairs drawn again, for the bootstrap."""
+        chosen = drawn(self.left, rng)
+        left, right = ({k: v[chosen] for k, v in side.items()} for side in (self.left, self.right))
+        return MatchedPairs(left, right, components=self.components, share=self.share)
+
     def fit(self, rows: MetricRows) -> FairMetric:
         """Return the metric in the coordinates of these rows."""
         gap = pair_differences(self.left, self.right, rows)
@@ -75,6 +80,12 @@ class MatchedPairs:
             learned=False,
             details=details,
         )
+
+
+def drawn(columns: Mapping[str, Any], rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return as many pairs as there are, drawn with replacement."""
+    pairs = len(next(iter(columns.values()), ()))
+    return rng.integers(pairs, size=pairs)
 
 
 def pair_differences(left: Mapping[str, Any], right: Mapping[str, Any], rows: MetricRows) -> np.ndarray[Any, Any]:

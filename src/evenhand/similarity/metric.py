@@ -93,6 +93,15 @@ class Similarity(Protocol):
         ...
 
 
+@runtime_checkable
+class Resampled(Protocol):
+    """A recipe that brings its own examples, and so its own bootstrap."""
+
+    def resampled(self, rng: np.random.Generator) -> Similarity:
+        """Return the recipe with its examples drawn again."""
+        ...
+
+
 def orthonormal(directions: FloatArray, rank: int | None = None) -> FloatArray:
     """Return an orthonormal basis of the span of some directions, each scaled to length one first.
 

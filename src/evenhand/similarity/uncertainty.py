@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from evenhand.errors import DataError
 from evenhand.kernels.flow import QuadraticForm
 from evenhand.kernels.seeds import stream
-from evenhand.similarity.metric import FairMetric, MetricRows, Similarity, angles
+from evenhand.similarity.metric import FairMetric, MetricRows, Resampled, Similarity, angles
 
 FloatArray = NDArray[np.float64]
 
@@ -40,7 +40,7 @@ class MetricSpread:
 def bootstrap_metric(
     recipe: Similarity, rows: MetricRows, fitted: FairMetric, *, refits: int, seed: int
 ) -> MetricSpread:
-    """Refit a metric on resampled rows.
+    """Refit a metric on resampled rows, or on resampled pairs where it is made from pairs.
 
     Parameters
     ----------
@@ -65,16 +65,11 @@ def bootstrap_metric(
     moves: list[float] = []
     for b in range(refits):
         rng = stream(seed, "individual/metric", b)
-        # Each person counts a Poisson number of times: the bootstrap for people kept as counts.
-        times = rng.poisson(rows.count) / np.maximum(rows.count, 1e-300)
-        sample = replace(
-            rows,
-            groups=tuple(replace(g, table=rng.poisson(g.table).astype(np.float64)) for g in rows.groups),
-            continuous={name: sums * times for name, sums in rows.continuous.items()},
-            count=rows.count * times,
-        )
         try:
-            form = recipe.fit(sample).form
+            if isinstance(recipe, Resampled):
+                form = recipe.resampled(rng).fit(rows).form
+            else:
+                form = recipe.fit(_drawn(rows, rng)).form
         except DataError:
             continue
         forms.append(form)
@@ -86,4 +81,15 @@ def bootstrap_metric(
         largest_angle=np.array(turns),
         distance=np.array(moves),
         failed=refits - len(forms),
+    )
+
+
+def _drawn(rows: MetricRows, rng: np.random.Generator) -> MetricRows:
+    # Each person counts a Poisson number of times: the bootstrap for people kept as counts.
+    times = rng.poisson(rows.count) / np.maximum(rows.count, 1e-300)
+    return replace(
+        rows,
+        groups=tuple(replace(g, table=rng.poisson(g.table).astype(np.float64)) for g in rows.groups),
+        continuous={name: sums * times for name, sums in rows.continuous.items()},
+        count=rows.count * times,
     )
