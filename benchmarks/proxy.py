@@ -3,12 +3,12 @@
     python benchmarks/proxy.py [--rows 1000000] [--quick]
 
 A prediction pass is P(Y|X,S=0), P(Y|X,S=1) and P(S|X) on all rows with ``LogisticFit.probability``: three products of
-the matrix with a vector and three times the inverse logit. Influence is psi on all rows from that pass's probabilities;
-proxy scores toggle each of 40 features over its values on every row of the group (half of all). With two threads the
-pass has two threads as well, each with half of the rows. Ours and theirs are timed in turn, seven times; the fastest
-of each counts. Memory is the largest growth while scoring, beyond the data, the matrix and the probabilities. Beside
-them stand what a plain version costs (a new prediction for every feature and value) and what the slopes behind the
-scores' intervals cost, on the 50,000 rows the audit takes them from.
+the matrix with a vector and three times the inverse logit. Influence is psi on all rows from that pass's
+probabilities; proxy scores toggle each of 40 features over its values on every row of the group (half of all). Ours
+and theirs are timed in turn, seven times; the fastest of each counts. Memory is the largest growth while scoring,
+beyond the data, the matrix and the probabilities. Beside them stand what a plain version costs (a new prediction for
+every feature and value) and what the slopes behind the scores' intervals cost, on the 50,000 rows the audit takes
+them from.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +56,7 @@ def fit(coef: np.ndarray, intercept: float) -> LogisticFolds:
     return LogisticFolds((whole,), whole, 1.0)
 
 
-def measure(rows: int, numeric: int) -> list[dict[str, Any]]:
+def measure(rows: int, numeric: int) -> dict[str, Any]:
     rng = np.random.default_rng(0)
     columns = {
         f"x{j}": rng.normal(size=rows).round(2) if j < numeric else (rng.random(rows) < 0.3).astype(float)
@@ -89,14 +88,6 @@ def measure(rows: int, numeric: int) -> list[dict[str, Any]]:
     def scores() -> object:
         return toggle(design.blocks, group, np.ones(len(group)), fold, form, at, sources).score
 
-    def in_threads() -> object:
-        return toggle(design.blocks, group, np.ones(len(group)), fold, form, at, sources, workers=2).score
-
-    def predict_in_threads() -> object:
-        with ThreadPoolExecutor(2) as pool:
-            halves = [X[: rows // 2], X[rows // 2 :]]
-            return list(pool.map(lambda part: [m.whole(part) for m in (eta_fit, eta1_fit, member)], halves))
-
     def slopes() -> object:
         part = group[:50_000]
         return toggle(design.blocks, part, np.ones(len(part)), fold[: len(part)], form, at, sources, linear=True).score
@@ -115,28 +106,24 @@ def measure(rows: int, numeric: int) -> list[dict[str, Any]]:
         return out
 
     one, psi_time, score_time = seconds(predict, influence, scores)
-    two, thread_time = seconds(predict_in_threads, in_threads)
     slope_time, plain_time = seconds(slopes, plain, repeat=1)
     tracemalloc.start()
     scores()
     grown = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     what = f"influence and proxy scores, {rows:,} rows x {FEATURES} features, {numeric} of them numbers, every row"
-    timed = [(what, psi_time + score_time, one), (f"{what}, two threads", psi_time + thread_time, two)]
-    return [
-        {
-            "what": name,
-            "peer": "one prediction pass of the nuisance models",
-            "ours": ours,
-            "theirs": theirs,
-            "ratio": ours / theirs,
-            "at_most": 3,
-            "memory_megabytes": grown / 1e6,
-            "slopes_for_intervals": slope_time,
-            "plain_version": 100 * plain_time,
-        }
-        for name, ours, theirs in timed
-    ]
+    ours = psi_time + score_time
+    return {
+        "what": what,
+        "peer": "one prediction pass of the nuisance models",
+        "ours": ours,
+        "theirs": one,
+        "ratio": ours / one,
+        "at_most": 3,
+        "memory_megabytes": grown / 1e6,
+        "slopes_for_intervals": slope_time,
+        "plain_version": 100 * plain_time,
+    }
 
 
 def main() -> None:
@@ -145,7 +132,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a tenth of the rows, printed only")
     asked = parser.parse_args()
     rows = asked.rows // 10 if asked.quick else asked.rows
-    found = [line for numeric in (0, 20) for line in measure(rows, numeric)]
+    found = [measure(rows, numeric) for numeric in (0, 20)]
     for line in found:
         print(f"{line['what']}: {line['ours']:.3f} s against {line['theirs']:.3f} s, ratio {line['ratio']:.2f}")
         print(f"    {line['memory_megabytes']:.1f} MB, plain version {line['plain_version']:.1f} s", flush=True)

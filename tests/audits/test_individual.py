@@ -257,7 +257,7 @@ def test_crossfitting_uses_the_other_half():
 def test_people_can_be_held_inside_the_observed_range_and_columns_frozen():
     far, held = audit(steps=500), audit(steps=500, stay_in_range=True)
     assert far.evidence[0]["off_range"]["directions"] > 0.1
-    # People who start outside the range of the other half cannot be brought back by halting them.
+    # People who start outside the range of the other half are not brought back.
     assert held.evidence[0]["off_range"]["directions"] < 0.05
     assert held.evidence[0]["off_range"]["stopped"] > 0.1
     assert held[0].estimate < far[0].estimate

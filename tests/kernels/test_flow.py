@@ -111,16 +111,33 @@ def test_steps_above_the_limit_overshoot_and_below_it_settle():
     assert abs(settle(1.1 * limit)) > 1.0
 
 
-def test_rows_halt_at_the_edge_and_fixed_columns_stay():
+@pytest.mark.parametrize("how", [{"steps": np.full(500, 0.01)}, {"times": np.array([2.5, 5.0])}])
+def test_rows_slide_along_the_edge_and_fixed_columns_stay(how):
     X, y = people(40)
-    done = run(X, y, steps=np.full(500, 0.01), inside=lambda at: np.abs(at[:, 0]) <= 2.5)
-    outside = np.abs(X[:, 0]) > 2.5
-    assert np.abs(done.end[~outside, 0]).max() <= 2.5
+
+    def keep(at, start):
+        return np.column_stack([np.clip(at[:, 0], -2.5, 2.5), at[:, 1]])
+
+    done = run(X, y, keep=keep, **how)
+    assert np.abs(done.end[:, 0]).max() <= 2.5
     assert 0 < done.stopped.sum() < 40
-    free = run(X, y, steps=np.full(500, 0.01)).end
+    free = run(X, y, **how).end
     np.testing.assert_array_equal(done.end[~done.stopped], free[~done.stopped])
-    fixed = run(X, y, steps=np.full(10, 0.01), movable=np.array([False, True]))
+    fixed = run(X, y, movable=np.array([False, True]), keep=lambda at, start: np.clip(at, -1, 1), **how)
     np.testing.assert_array_equal(fixed.end[:, 0], X[:, 0])
+
+
+def test_a_row_held_in_one_coordinate_goes_on_in_the_other():
+    done = flow(
+        np.zeros((1, 2)),
+        lambda X, rows: np.ones_like(X),
+        QuadraticForm(basis=np.eye(2)),
+        penalty=50.0,
+        steps=np.full(500, 0.01),
+        keep=lambda at, start: np.column_stack([np.minimum(at[:, 0], 1.0), at[:, 1]]),
+    )
+    np.testing.assert_allclose(done.end, [[1.0, 5.0]], rtol=1e-12)
+    assert done.stopped.all()
 
 
 def test_batches_and_workers_do_not_change_the_answer():

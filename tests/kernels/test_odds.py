@@ -1,4 +1,4 @@
-"""Fast scores: the same numbers as setting a feature and predicting anew, on any number of threads."""
+"""Fast scores: the same numbers as setting a feature and predicting anew."""
 
 from __future__ import annotations
 
@@ -64,30 +64,6 @@ def test_scores_are_those_of_new_predictions(sample, measure, weighted):
         score, profile = brute(block, X, weight, form, at, h, eta)
         assert found.score[b] == pytest.approx(score, abs=1e-12)
         assert found.profile[b] == pytest.approx(profile, abs=1e-12)
-
-
-def test_threads_do_not_change_a_bit(sample):
-    design, X, weight, (h, eta) = sample
-    form = functional("fpr")
-    at = centre(form, h.whole(X), eta.whole(X), weight, reference=np.array([[0.2, 0.5]]))
-    for linear in (False, True):
-        one, three = (
-            toggle(
-                design.blocks,
-                X,
-                weight,
-                np.zeros(N, dtype=int),
-                form,
-                at,
-                Sources(h=h, eta=eta),
-                linear=linear,
-                workers=w,
-            )
-            for w in (1, 3)
-        )
-        assert np.array_equal(one.score, three.score)
-        assert np.array_equal(one.rows, three.rows)
-        assert all(np.array_equal(a, b) for a, b in zip(one.profile, three.profile, strict=True))
 
 
 def test_huge_coefficients_go_the_slow_way(sample):

@@ -148,7 +148,7 @@ def audit_individual(
     flow_tolerance : float
         Error allowed in one adaptive step.
     stay_in_range : bool
-        Halt each person at the edge of the observed range.
+        Hold each person inside the observed range: they slide along its edge.
     freeze : sequence of str
         Columns that cannot change.
     points : int

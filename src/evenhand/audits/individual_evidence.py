@@ -125,7 +125,7 @@ def off_range(people: People, folds: Sequence[tuple[IntArray, Box]], moved: Move
     Returns
     -------
     dict
-        Shares `directions`, `columns`, `either`, and `stopped` (halted at the edge).
+        Shares `directions`, `columns`, `either`, and `stopped` (held at the edge on the way).
     """
     total = float(people.count.sum())
     out = dict.fromkeys(("directions", "columns", "either", "stopped"), 0.0)

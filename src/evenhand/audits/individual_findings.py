@@ -165,8 +165,11 @@ def _fact(what: str, estimate: float, behind: dict[str, Any], people: People) ->
         f"({people.count.sum():.0f} rows, {behind['map']['kind']})."
     )
     outside = behind["off_range"]["either"]
-    if outside > 0.1 and behind["map"]["kind"].startswith("gradient"):
-        text += f" {100 * outside:.0f} % of them end outside the observed range; `stay_in_range=True` halts them there."
+    held = behind["off_range"]["stopped"] > 0
+    if outside > 0.1 and not held and behind["map"]["kind"].startswith("gradient"):
+        text += (
+            f" {100 * outside:.0f} % of them end outside the observed range; `stay_in_range=True` holds them inside."
+        )
     return text
 
 

@@ -301,7 +301,7 @@ def _audit_group(
     gap = gap_of(pair, fits, form, level=options.level, margin=options.margin, draws=draws, weighted=weighted)
     say(f"proxy: features of {names[0]}")
     at, means = centre_of(pair, fits, form)
-    scores = score_blocks(pair.design.blocks, pair, fits, form, at, means, averaged, workers)
+    scores = score_blocks(pair.design.blocks, pair, fits, form, at, means, averaged)
     sign = -1.0 if gap.estimate < 0 else 1.0
     carriers = judge_features(pair, fits, form, scores, at, means, sign=sign, level=options.level, learner=nuisance)
     ranks = ranking(scores, seed, options.level, firm=not fits.no_interval)
@@ -344,7 +344,7 @@ def _audit_group(
     if options.pairs:
         say(f"proxy: pairs of features of {names[0]}")
         joined = [join(a, b) for a, b in combinations(pair.design.blocks, 2)]
-        both = score_blocks(joined, pair, fits, form, at, means, averaged, workers)
+        both = score_blocks(joined, pair, fits, form, at, means, averaged)
         for k, (a, b) in enumerate(combinations(carriers, 2)):
             value, variance = float(both.found.score[k]), float(both.covariance[k, k])
             findings.append(pair_finding(a, b, value, variance, form, options, names, counts, fits))

@@ -53,7 +53,6 @@ def score_blocks(
     at: Centre,
     reference: FloatArray,
     averaged: IntArray,
-    workers: int = 1,
 ) -> Scores:
     """Score features, and find the covariance of the scores.
 
@@ -65,8 +64,6 @@ def score_blocks(
         The sample, what was learned on it, and the centre of psi.
     averaged : ndarray of int
         Records the scores average over.
-    workers : int
-        Threads; the answer does not depend on it.
 
     Returns
     -------
@@ -84,7 +81,6 @@ def score_blocks(
             fits.sources,
             linear=linear,
             number=rows,
-            workers=workers,
         )
 
     # Slopes are means that a part of the records gives well enough; the score itself averages over all.

@@ -64,7 +64,7 @@ def beside(group: GroupTail) -> str:
     n = group.cd.size
     # Rule of three: none of n rows lies above the largest.
     return (
-        f"the largest change among {n:,} rows is {group.cd[0]:.3g}, and with 95 % confidence at most "
+        f"the largest change among {n:,} rows is {_short(group.cd[0])}, and with 95 % confidence at most "
         f"{min(1.0, -math.log(0.05) / n):.2g} of such people lie above it"
     )
 
@@ -76,7 +76,7 @@ def generated_sentence(group: GroupTail) -> str:
         return ""
     return (
         f" With {made['rows']:,} generated rows of `{group.name}` the worst change in {made['horizon']:,.0f} decisions "
-        f"would be {made['level']:.3g} ({beside(group)}); generated rows are not observations, so this is neither an "
+        f"would be {_short(made['level'])} ({beside(group)}); generated rows are not observations, so this is neither an "
         "estimate nor a test."
     )
 
@@ -87,9 +87,9 @@ def difference_sentence(a: GroupTail, b: GroupTail, horizon: float) -> str:
     assert b.tail is not None
     one, two = a.tail.level(horizon), b.tail.level(horizon)
     return (
-        f"In {horizon:,.0f} decisions the worst change by being recorded as the other group is {one:.3g} for "
-        f"`{a.name}` and {two:.3g} for `{b.name}`: a difference of {one - two:+.3g}. On average the changes are "
-        f"{a.acd:.3g} and {b.acd:.3g}. Seen, for `{a.name}`: {beside(a)}; for `{b.name}`: {beside(b)}."
+        f"In {horizon:,.0f} decisions the worst change by being recorded as the other group is {_short(one)} for "
+        f"`{a.name}` and {_short(two)} for `{b.name}`: a difference of {one - two:+.3g}. On average the changes are "
+        f"{_short(a.acd)} and {_short(b.acd)}. Seen, for `{a.name}`: {beside(a)}; for `{b.name}`: {beside(b)}."
     )
 
 
@@ -124,3 +124,8 @@ def planning_sentence(least: float, estimate: float, a: GroupTail, b: GroupTail)
         if max(rows) < 1e9:
             said += f" To show one as large as that seen, about {rows[0]:,} and {rows[1]:,} rows are needed."
     return said
+
+
+def _short(value: float) -> str:
+    """Write a change of score with three digits; rounding errors of the model are no change."""
+    return f"{0.0 if abs(value) < 1e-9 else value:.3g}"

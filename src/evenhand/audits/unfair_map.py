@@ -70,9 +70,15 @@ class Box:
     column_high: FloatArray
     two_values: BoolArray
 
-    def inside(self, X: FloatArray) -> BoolArray:
-        """Mark positions inside the range of every direction and every input."""
-        return self.inside_directions(X) & self.inside_columns(X)
+    def keep(self, X: FloatArray, start: FloatArray) -> FloatArray:
+        """Bring positions back to the range of every direction and every input.
+
+        Somebody who starts outside the range of the others may stay there, but goes no further out.
+        """
+        at, began = X @ self.directions, start @ self.directions
+        held = np.clip(at, np.minimum(self.low, began), np.maximum(self.high, began))
+        moved = X + (held - at) @ self.directions.T
+        return np.clip(moved, np.minimum(self.column_low, start), np.maximum(self.column_high, start))
 
     def inside_directions(self, X: FloatArray) -> BoolArray:
         """Mark positions inside the range of every free direction."""
@@ -98,7 +104,7 @@ class Moved:
     log_loss, wrong : ndarray, shape (checkpoints, people)
         On the way; the first is the start.
     stopped : ndarray of bool, shape (people,)
-        Halted at the edge of the observed range.
+        Held at the edge of the observed range.
     """
 
     end: FloatArray
@@ -221,7 +227,7 @@ def move(
 
     shared: dict[str, Any] = {
         "penalty": options.penalty, "observe": observe, "movable": movable, "tile": tile,
-        "progress": progress, "inside": box.inside if options.stay_in_range else None, "workers": options.workers,
+        "progress": progress, "keep": box.keep if options.stay_in_range else None, "workers": options.workers,
     }  # fmt: skip
     marks = checkpoints(options.steps)
     if options.method == "euler":

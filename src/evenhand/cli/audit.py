@@ -44,11 +44,11 @@ def audit_command(file: Path, **words: Any) -> int:
     base = None if words["plan_file"] is None else Plan.from_toml(words["plan_file"])
     asked = _asked(words, base or Plan())
     check_folder(words["out"])
+    prepare()
     data, model = open_data(file, asked.data, trust_pickle=words["trust_pickle"])
     if base is None and not words["audits"]:
         asked = Plan.default(data, model, base=asked)
     check_gates(gates, asked.audits)
-    prepare()
     with progress(words["quiet"]) as tell:
         run = audit(data, model=model, plan=asked, workers=words["workers"], progress=tell)
     told = met(gates, run)

@@ -35,7 +35,7 @@ FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 Gradient = Callable[[FloatArray, NDArray[np.int64]], FloatArray]
 Observe = Callable[[FloatArray, NDArray[np.int64]], FloatArray]
-Inside = Callable[[FloatArray], BoolArray]
+Keep = Callable[[FloatArray, FloatArray], FloatArray]
 
 # Rows worked on together: small enough for the second-level cache at about a hundred columns.
 TILE = 512
@@ -136,7 +136,7 @@ class Trajectory:
     seen : ndarray, shape (checkpoints, rows, values)
         What `observe` returned there.
     stopped : ndarray of bool, shape (rows,)
-        Rows that were halted at the edge of the allowed region.
+        Rows that were held at the edge of the allowed region on the way.
     evaluations : int
         Gradient evaluations, summed over rows.
     """
@@ -207,7 +207,7 @@ def flow(
     checkpoints: Sequence[int] = (),
     observe: Observe | None = None,
     movable: BoolArray | None = None,
-    inside: Inside | None = None,
+    keep: Keep | None = None,
     shortcut: Shortcut | None = None,
     tile: int = TILE,
     workers: int = 1,
@@ -237,8 +237,8 @@ def flow(
         ``observe(X, rows)`` returns values of shape (rows, values) to keep.
     movable : ndarray of bool, shape (inputs,), optional
         Columns that may change; the others stay as they are.
-    inside : callable, optional
-        Marks positions inside the allowed region; a row that would leave it halts before.
+    keep : callable, optional
+        ``keep(X, start)`` brings positions that left the allowed region back to its edge; a row so slides along it.
     shortcut : Shortcut, optional
         Followed instead of single Euler steps, as far as it goes, where every column may move, no region is set and
         the form has a basis; it then says what is seen in place of `observe`.
@@ -278,11 +278,11 @@ def flow(
         if steps is not None:
             X, made = drift.origin.copy(), 0
             seen: list[FloatArray] = []
-            if shortcut is not None and drift.fixed is None and inside is None and form.basis is not None:
+            if shortcut is not None and drift.fixed is None and keep is None and form.basis is not None:
                 X, seen, made = shortcut.follow(rows, drift.origin, form.basis, penalty, steps, marks)
                 drift.evaluations = made * rows.size
-            return *_euler(drift, X, seen, made, steps, marks, observe, inside), drift.evaluations
-        return *_adaptive(drift, clock, tolerance, observe, inside), drift.evaluations
+            return *_euler(drift, X, seen, made, steps, marks, observe, keep), drift.evaluations
+        return *_adaptive(drift, clock, tolerance, observe, keep), drift.evaluations
 
     done: list[tuple[FloatArray, BoolArray, FloatArray, int]] = []
     with ThreadPoolExecutor(max_workers=workers) if workers > 1 else nullcontext() as pool:
@@ -333,9 +333,9 @@ class Drift:
 
 def _euler(
     drift: Drift, X: FloatArray, seen: list[FloatArray], made: int, steps: FloatArray, marks: list[int],
-    observe: Observe | None, inside: Inside | None,
+    observe: Observe | None, keep: Keep | None,
 ) -> tuple[FloatArray, BoolArray, FloatArray]:  # fmt: skip
-    halted = np.zeros(X.shape[0], dtype=bool)
+    edge = np.zeros(X.shape[0], dtype=bool)
     for k in range(made, len(steps) + 1):
         if k in marks[len(seen) :]:
             seen.append(_look(observe, X, drift.rows))
@@ -343,29 +343,33 @@ def _euler(
             break
         move = drift(X)
         move *= steps[k]  # [maity2021] eq. (2.8)
-        if inside is None:
-            X += move
-            continue
-        trial = X + move
-        halted |= ~inside(trial)
-        X = np.where(halted[:, None], X, trial)
-        if halted.all() and not any(m > k for m in marks):
-            break
-    return X, halted, np.stack(seen) if seen else np.empty((0, X.shape[0], 0))
+        X += move
+        if keep is not None:
+            X, touched = _kept(keep, X, drift.origin, drift.fixed)
+            edge |= touched
+    return X, edge, np.stack(seen) if seen else np.empty((0, X.shape[0], 0))
+
+
+def _kept(keep: Keep, X: FloatArray, start: FloatArray, fixed: BoolArray | None) -> tuple[FloatArray, BoolArray]:
+    """Bring positions back into the allowed region, and mark those that had left it."""
+    held = keep(X, start)
+    if fixed is not None:
+        held[:, fixed] = start[:, fixed]
+    return held, np.asarray((np.abs(held - X) > 1e-12 * (1.0 + np.abs(X))).any(axis=1))
 
 
 def _adaptive(
-    drift: Drift, times: FloatArray, tolerance: float, observe: Observe | None, inside: Inside | None
+    drift: Drift, times: FloatArray, tolerance: float, observe: Observe | None, keep: Keep | None
 ) -> tuple[FloatArray, BoolArray, FloatArray]:
     """Bogacki and Shampine's third-order pair, each row with its own step."""
     X = drift.origin.copy()
     n = X.shape[0]
-    halted = np.zeros(n, dtype=bool)
+    edge = np.zeros(n, dtype=bool)
     clock = np.zeros(n)
     size = np.full(n, min(1e-2, max(float(times[-1]), 1e-12)))
     seen: list[FloatArray] = []
     for target in times:
-        active = np.flatnonzero((clock < target) & ~halted)
+        active = np.flatnonzero(clock < target)
         for _ in range(200_000):
             if active.size == 0:
                 break
@@ -381,11 +385,11 @@ def _adaptive(
             error = np.sqrt((gap**2).mean(axis=1)) / (tolerance * (1.0 + np.sqrt((x**2).mean(axis=1))))
             error = np.where(np.isfinite(error), error, 1e6)
             good = error <= 1.0
-            out = np.zeros_like(good) if inside is None else good & ~inside(new)
-            taken = good & ~out
-            X[active[taken]] = new[taken]
-            clock[active[taken]] = np.where(last[taken], target, clock[active[taken]] + h[taken])
-            halted[active[out]] = True
+            if keep is not None:
+                new, touched = _kept(keep, new, drift.origin[active], drift.fixed)
+                edge[active[good & touched]] = True
+            X[active[good]] = new[good]
+            clock[active[good]] = np.where(last[good], target, clock[active[good]] + h[good])
             factor = np.clip(0.9 * np.maximum(error, 1e-10) ** (-1 / 3), 0.2, 5.0)
             # A step cut short to hit a checkpoint says nothing about how long the next may be.
             size[active] = np.where(good & last, np.maximum(size[active], h * factor), h * factor)
@@ -395,11 +399,11 @@ def _adaptive(
                     "finite. "
                     "Use `method='euler'`, or raise `flow_tolerance`."
                 )
-            active = active[(clock[active] < target) & ~halted[active]]
+            active = active[clock[active] < target]
         else:
             raise UsageError("The adaptive flow did not arrive in 200,000 steps; use `method='euler'`.")
         seen.append(_look(observe, X, drift.rows))
-    return X, halted, np.stack(seen) if seen else np.empty((0, n, 0))
+    return X, edge, np.stack(seen) if seen else np.empty((0, n, 0))
 
 
 def _look(observe: Observe | None, X: FloatArray, rows: NDArray[np.int64]) -> FloatArray:

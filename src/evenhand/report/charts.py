@@ -5,6 +5,7 @@ Both come from the `vl-convert-python` package at run time: no JavaScript of oth
 
 from __future__ import annotations
 
+import atexit
 import json
 import subprocess
 import sys
@@ -119,7 +120,9 @@ def prepare() -> subprocess.Popen[bytes]:
         Its output is the library.
     """
     command = [sys.executable, "-c", _BUNDLE]
-    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    atexit.register(process.kill)  # a command that ends early leaves nothing behind
+    return process
 
 
 @lru_cache(maxsize=1)

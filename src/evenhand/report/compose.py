@@ -20,8 +20,8 @@ _SECTIONS: dict[str, Callable[[AuditResult], list[Block]]] = {
     "proxy": proxy.blocks,
     "tail": tail.blocks,
 }
-_MOST_NULLS = 10  # drawn null distributions: each costs about 20 kB of the file
-_MOST_ANSWERS = 3
+_MOST_NULLS = 6  # drawn null distributions: each costs about 20 kB of the file
+_MOST_ANSWERS = 2
 _SMALL = 50  # a group with fewer rows is pointed out
 
 
