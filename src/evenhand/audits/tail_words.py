@@ -76,8 +76,8 @@ def generated_sentence(group: GroupTail) -> str:
         return ""
     return (
         f" With {made['rows']:,} generated rows of `{group.name}` the worst change in {made['horizon']:,.0f} decisions "
-        f"would be {_short(made['level'])} ({beside(group)}); generated rows are not observations, so this is neither an "
-        "estimate nor a test."
+        f"would be {_short(made['level'])} ({beside(group)}); generated rows are not observations, so this is neither "
+        "an estimate nor a test."
     )
 
 
