@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from evenhand.audits.options import AUDITS
 from evenhand.errors import UsageError, near_matches
 from evenhand.metrics import METRICS
+from evenhand.report.document import compared
 from evenhand.results import AuditRun, Finding, Verdict
 
 # What audits other than the group audit measure.
@@ -130,7 +131,7 @@ def met(gates: Sequence[Gate], run: AuditRun) -> list[str]:
             )
         hit = [f for f in covered if gate.met_by(f)]
         if hit:
-            names = [f"{f.audit} {f.measure}" + (f" ({' vs '.join(f.groups[:2])})" if f.groups else "") for f in hit]
+            names = [f"{f.audit} {f.measure} ({compared(f.groups)})" for f in hit]
             more = f" and {len(hit) - _SHOWN} more" if len(hit) > _SHOWN else ""
             number = "1 finding" if len(hit) == 1 else f"{len(hit)} findings"
             told.append(f"`--fail-on {gate.word}` is met by {number}: {'; '.join(names[:_SHOWN])}{more}.")

@@ -21,7 +21,7 @@ _SECTIONS: dict[str, Callable[[AuditResult], list[Block]]] = {
     "tail": tail.blocks,
 }
 _MOST_NULLS = 6  # drawn null distributions: each costs about 20 kB of the file
-_MOST_ANSWERS = 2
+_MOST_ANSWERS = 2  # sentences on an audit's card; twice as many when it is alone
 _SMALL = 50  # a group with fewer rows is pointed out
 
 
@@ -55,7 +55,7 @@ def compose(run: AuditRun, *, title: str = "Audit report", evidence: int = 150) 
     sections = []
     number = 0
     for result in run.results:
-        sections.append(_section(result, number, drawn, told))
+        sections.append(_section(result, number, drawn, told, _MOST_ANSWERS * (1 + (len(run.results) == 1))))
         number += len(result)
     keys = list(dict.fromkeys([*(key for s in sections for key in s.sources), *by]))
     if any(f.margin is not None for f in run.findings):
@@ -125,7 +125,7 @@ def _told_findings(run: AuditRun, most: int) -> set[int]:
     return set(order[:most])
 
 
-def _section(result: AuditResult, start: int, drawn: set[int], told: set[int]) -> Section:
+def _section(result: AuditResult, start: int, drawn: set[int], told: set[int], answers: int) -> Section:
     entries = tuple(
         Entry(
             key=f"finding-{start + j + 1}",
@@ -140,7 +140,7 @@ def _section(result: AuditResult, start: int, drawn: set[int], told: set[int]) -
         audit=result.audit,
         question=words.QUESTIONS.get(result.audit, ""),
         tally={v: tally[v] for v in Verdict},
-        answers=_answers(result),
+        answers=_answers(result, answers),
         blocks=(*notes, *_SECTIONS[result.audit](result)),
         entries=entries,
         method=words.METHODS.get(result.audit, ""),
@@ -148,7 +148,7 @@ def _section(result: AuditResult, start: int, drawn: set[int], told: set[int]) -
     )
 
 
-def _answers(result: AuditResult) -> tuple[str, ...]:
+def _answers(result: AuditResult, most: int) -> tuple[str, ...]:
     """Return the main findings: those that decide, the surest first; otherwise why nothing is decided."""
     pairs = list(zip(result.findings, result.evidence, strict=True))
     for verdict in (Verdict.DISPARITY, Verdict.EQUIVALENT, Verdict.INCONCLUSIVE, Verdict.NOT_COMPUTABLE):
@@ -161,7 +161,7 @@ def _answers(result: AuditResult) -> tuple[str, ...]:
         for pair in chosen:
             name, part, _ = pair[0].measure.removesuffix("_global").partition(":")
             seen.setdefault(name + part, pair)
-        picked = list(seen.values())[:_MOST_ANSWERS]
+        picked = list(seen.values())[:most]
         decides = verdict in (Verdict.DISPARITY, Verdict.EQUIVALENT)
         return tuple(str(e.get("fact") or f.reason) if decides else f.reason for f, e in picked)
     return ()
