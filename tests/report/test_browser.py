@@ -156,7 +156,9 @@ def test_copy_gives_all_digits(visit, full_run):
     here.page.locator("#group > .tabled button.copy").first.click()
     here.page.wait_for_function("document.querySelector('#group > .tabled button.copy').textContent === 'Copied'")
     text = here.page.evaluate("navigator.clipboard.readText()")
-    assert str(full_run.findings[0].estimate) in text
+    first = full_run.findings[0]
+    for value in (first.estimate, first.interval.low, first.interval.high, first.pvalue, first.pvalue_adjusted):
+        assert str(value) in text
 
 
 def test_readable_without_scripts(visit, full_run):

@@ -8,12 +8,13 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 import evenhand as eh
 from evenhand.report import to_html
 from evenhand.report.charts import picture
 from evenhand.report.compose import compose
-from evenhand.report.document import Figure, shown
+from evenhand.report.document import Figure, Text, shown
 from evenhand.report.figures import forest, lines
 from evenhand.results import AuditRun, Verdict
 
@@ -146,6 +147,20 @@ def test_hostile_names_are_text(hostile_run):
     assert "<img src=x onerror=window.pwned=1>" in " ".join(read.texts)
     assert "\x1b" not in text
     assert "\u202e" not in text
+
+
+@pytest.mark.parametrize("examples", [0, 2])
+def test_people_are_shown_only_when_asked_for(examples):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 2))
+    model = LogisticRegression().fit(x, x[:, 0] + rng.normal(size=300) > 0)
+    data = eh.AuditData.from_arrays(
+        outcome=rng.integers(0, 2, 300), groups={"g": (x[:, 1] > 0).astype(str)}, features={"a": x[:, 0], "b": x[:, 1]}
+    )
+    plan = eh.Plan(audits=("individual",), individual={"similarity": ["b"], "examples": examples, "steps": 50})
+    run = eh.audit(data, model=model, plan=plan, rng=0)
+    titles = [block.title for block in compose(run).sections[0].blocks if not isinstance(block, Text)]
+    assert sum(title.startswith("Pair ") for title in titles) == examples
 
 
 def test_headline_never_says_fair():

@@ -12,6 +12,14 @@ from typing import Any
 
 from evenhand.results import Finding, Verdict
 
+_MOST_ROWS = 1000  # of a table of findings
+_LONG = 30  # a longer one is opened by hand
+
+
+class PValue(float):
+    """A p-value: below 1e-16 only its size is shown, all its digits are kept."""
+
+
 Cell = str | int | float | Verdict | None
 
 
@@ -197,6 +205,8 @@ def shown(value: Cell) -> str:
         return str(value).replace("_", " ")
     if isinstance(value, str):
         return value
+    if isinstance(value, PValue) and value < 1e-16:
+        return "< 1e-16"
     if isinstance(value, int):
         return f"{value:,}"
     if value in (float("inf"), float("-inf")):
@@ -208,8 +218,8 @@ def shown(value: Cell) -> str:
     return f"{value:.4f}" if abs(value) < 10 else f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
 
 
-def p_value(value: float) -> Cell:
-    """Write a p-value for reading: below 1e-16 only its size counts.
+def p_value(value: float) -> PValue | None:
+    """Return a p-value as a cell.
 
     Parameters
     ----------
@@ -218,16 +228,14 @@ def p_value(value: float) -> Cell:
 
     Returns
     -------
-    str, float or None
+    PValue or None
 
     Examples
     --------
-    >>> p_value(1e-155), p_value(0.25)
-    ('< 1e-16', 0.25)
+    >>> shown(p_value(1e-155)), shown(p_value(0.25)), p_value(float("nan"))
+    ('< 1e-16', '0.2500', None)
     """
-    if value != value:
-        return None
-    return "< 1e-16" if value < 1e-16 else value
+    return None if value != value else PValue(value)
 
 
 def compared(groups: Sequence[str]) -> str:
@@ -253,3 +261,31 @@ def compared(groups: Sequence[str]) -> str:
         return " vs ".join(groups)
     attributes = {g.partition("=")[0] for g in groups}
     return f"{'×'.join(sorted(attributes))}: {len(groups)} groups"
+
+
+def findings_table(section: Section) -> Table:
+    """Return the table of all findings of a section, each with the way to its evidence.
+
+    Parameters
+    ----------
+    section : Section
+        Of one audit.
+
+    Returns
+    -------
+    Table
+    """
+    entries = section.entries[:_MOST_ROWS]
+    rows: list[tuple[Cell, ...]] = []
+    for f in (entry.finding for entry in entries):
+        low, high = (None, None) if f.interval is None else (f.interval.low, f.interval.high)
+        told = (f.estimate, low, high, p_value(f.pvalue), p_value(f.pvalue_adjusted))
+        rows.append((f.measure, compared(f.groups), *told, f.verdict))
+    more = "" if len(entries) == len(section.entries) else f", the first {_MOST_ROWS:,} of {len(section.entries):,}"
+    return Table(
+        title=f"All findings of the {section.audit} audit{more}",
+        head=("Measure", "Groups", "Estimate", "Low", "High", "p", "p adjusted", "Verdict"),
+        rows=tuple(rows),
+        links=tuple(entry.key if entry.blocks else "" for entry in entries),
+        folded=len(section.entries) > _LONG,
+    )

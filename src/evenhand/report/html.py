@@ -16,13 +16,11 @@ from evenhand.files import write_atomic
 from evenhand.report import words
 from evenhand.report.charts import Charts, library
 from evenhand.report.compose import compose
-from evenhand.report.document import Cell, Document, Section, Table, Text, compared, p_value, shown
+from evenhand.report.document import Document, Section, Table, Text, compared, findings_table, shown
 from evenhand.results import AuditRun, Verdict
 
 _LARGEST = 1_950_000  # bytes: a page that can be sent by mail
 _EVIDENCE = (150, 60, 20, 0)  # findings whose evidence is laid out, fewer until the page is small enough
-_MOST_ROWS = 1000  # of a table of findings
-_LONG = 30  # a longer table of findings is opened by hand
 _POLICY = "evenhand-content-security-policy"
 
 
@@ -131,43 +129,6 @@ def coded(text: str) -> Markup:
     Markup('Column <code>&lt;b&gt;</code> is missing.')
     """
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
-
-
-def findings_table(section: Section) -> Table:
-    """Return the table of all findings of a section, each with the way to its evidence.
-
-    Parameters
-    ----------
-    section : Section
-        Of one audit.
-
-    Returns
-    -------
-    Table
-    """
-    rows: list[tuple[Cell, ...]] = []
-    entries = section.entries[:_MOST_ROWS]
-    for entry in entries:
-        f = entry.finding
-        rows.append(
-            (
-                f.measure,
-                compared(f.groups),
-                f.estimate,
-                None if f.interval is None else f"[{shown(f.interval.low)}, {shown(f.interval.high)}]",
-                p_value(f.pvalue),
-                p_value(f.pvalue_adjusted),
-                f.verdict,
-            )
-        )
-    more = "" if len(entries) == len(section.entries) else f", the first {_MOST_ROWS:,} of {len(section.entries):,}"
-    return Table(
-        title=f"All findings of the {section.audit} audit{more}",
-        head=("Measure", "Groups", "Estimate", "Interval", "p", "p adjusted", "Verdict"),
-        rows=tuple(rows),
-        links=tuple(entry.key if entry.blocks else "" for entry in entries),
-        folded=len(section.entries) > _LONG,
-    )
 
 
 def _evidence_of(section: Section) -> str:

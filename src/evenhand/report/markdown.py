@@ -8,8 +8,7 @@ from pathlib import Path
 from evenhand.files import write_atomic
 from evenhand.report import words
 from evenhand.report.compose import compose
-from evenhand.report.document import Block, Document, Figure, Table, Text, shown
-from evenhand.report.html import findings_table
+from evenhand.report.document import Block, Document, Figure, Table, Text, findings_table, shown
 from evenhand.results import AuditRun, printable
 
 

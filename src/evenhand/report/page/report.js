@@ -9,7 +9,6 @@ const draw = async (figure) => {
       actions: false,
       ast: true,
       renderer: "svg",
-      tooltip: { disableDefaultStyle: false },
     });
   } catch (error) {
     figure.classList.remove("drawn");

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evenhand.report.document import Block, Cell, Table
+from evenhand.report.document import Block, Cell, Table, shown
 from evenhand.report.figures import forest, lines, number
 from evenhand.results import AuditResult
 
@@ -111,16 +111,13 @@ def _pairs(pairs: Sequence[Mapping[str, Any]]) -> list[Block]:
     """Row-level data: there only when the user asked for examples."""
     found: list[Block] = []
     for j, pair in enumerate(pairs, start=1):
-        moved = pair.get("moved") or pair.get("columns") or pair.get("features") or ()
-        facts = ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in pair.items() if isinstance(v, int | float | str))
-        if isinstance(moved, Mapping):
-            moved = [{"column": k, **(v if isinstance(v, Mapping) else {"value": v})} for k, v in moved.items()]
-        keys = list(dict.fromkeys(key for row in moved for key in row))
+        keys = list(dict.fromkeys(key for row in pair["moved"] for key in row))
+        facts = f"loss {shown(pair['loss_before'])} to {shown(pair['loss_after'])}, outcome {pair['outcome']}"
         found.append(
             Table(
-                title=f"Pair {j}: {facts}" if facts else f"Pair {j}",
+                title=f"Pair {j}, ratio {shown(pair['ratio'])}: {facts}",
                 head=tuple(key.replace("_", " ").capitalize() for key in keys),
-                rows=tuple(tuple(_cell(row.get(key)) for key in keys) for row in moved),
+                rows=tuple(tuple(_cell(row.get(key)) for key in keys) for row in pair["moved"]),
             )
         )
     return found
