@@ -121,7 +121,8 @@ def _thresholds(measure: str, result: AuditResult) -> list[Block]:
         ),
         lines(
             f"{measure.removesuffix('_ratio')}: test at each threshold",
-            "p-value of the test at each threshold alone, on a log scale; below the dashed line it is under 0.05. "
+            "p-value of the test at each threshold alone, on a log scale; below the dashed line it is under 0.05, and "
+            "what is below 1e-12 stands there. "
             "Looking at many thresholds finds small p-values by chance: this chart explores, the verdicts decide.",
             tests,
             x="threshold of the score",
