@@ -91,9 +91,9 @@ PROBABILITY = RATES | {"score": "p", "score_bins": 8}
 CASES: dict[str, dict[str, Any]] = {
     "rates": RATES,
     "rates, missing kept": RATES | {"missing": "group"},
-    "rates, counted": RATES | {"weight": "times"},
+    "rates, counted": RATES | {"weight": "times", "weight_kind": "frequency"},
     "score": PROBABILITY,
-    "score, counted": PROBABILITY | {"weight": "times"},
+    "score, counted": PROBABILITY | {"weight": "times", "weight_kind": "frequency"},
     "score, sampled": PROBABILITY | {"weight": "w"},
     "threshold": {"outcome": "income", "score": "p", "threshold": 0.5, "groups": "sex", "score_bins": 8},
     "cut": {"decision": "hired", "groups": ["age"], "cuts": {"age": [25, 40]}},

@@ -72,7 +72,7 @@ class TestScores:
         ({"rows": "all"}, UsageError, "`rows` must be one of"),
         ({"weight_kind": "survey"}, UsageError, "`weight_kind` must be one of"),
         ({"score_bins": 1}, UsageError, "`score_bins` must be a whole number from 2"),
-        ({"threshold": 0.5}, UsageError, "`threshold` needs a `score`"),
+        ({"threshold": 0.5}, UsageError, "`threshold` needs a score to cut"),
         ({"threshold": 0.5, "score": "s", "decision": "d"}, UsageError, "drop one of them"),
         ({"threshold": NAN, "score": "s"}, UsageError, "`threshold` must be a finite number"),
         ({"decision": "y"}, DataError, "Column `y` is used as outcome and as decision"),

@@ -98,7 +98,7 @@ PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
         ("a.csv", GOOD.encode("utf-16"), "not a text table: it holds binary data. UTF-16"),
         ("a.csv", PNG, "File `a.csv` is not a text table: it holds binary data"),
         ("a.csv", bytes(range(256)) * 9, "is not a text table"),
-        ("a.csv.gz", b"y,sex\n1,F\n", "File `a.csv.gz` is not a gzip file"),
+        ("a.csv.gz", b"y,sex\n1,F\n", "File `a.csv.gz` is not a whole gzip file"),
         ("a.parquet", PNG * 20, "File `a.parquet` cannot be read as a table"),
         ("a.parquet", GOOD.encode(), "File `a.parquet` cannot be read as a table"),
         ("a.arrow", PNG * 20, "File `a.arrow` is not an Arrow table"),

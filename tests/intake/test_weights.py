@@ -21,15 +21,13 @@ def weighted(weight: Any, mode: str = "keep", **options: Any) -> AuditData:
         return read(connection.from_df(frame), outcome="y", groups="g", weight="w", **options)
 
 
-def test_whole_numbers_are_counts() -> None:
-    data = weighted([1, 2, 3, 4])
+def test_counts_that_are_said_to_be_counts() -> None:
+    data = weighted([1, 2, 3, 4], weight_kind="frequency")
     assert data.count.tolist() == [1, 2, 3, 4]
     assert data.weight is None
     assert data.weight_square is None
     assert (data.rows.rows_in, data.rows.rows_used) == (4, 4)
-    assert data.notes == (
-        "`w` is taken as frequency weights because all are whole numbers; the rows used stand for 10 rows.",
-    )
+    assert data.notes == ("`w` is taken as frequency weights; the rows used stand for 10 rows.",)
 
 
 def test_other_numbers_are_sampling_weights() -> None:
@@ -53,10 +51,30 @@ def test_the_kind_can_be_stated() -> None:
 @pytest.mark.parametrize("mode", ["keep", "cells", "duckdb"])
 @pytest.mark.parametrize("score", [None, "s"])
 class TestEveryMode:
-    def test_large_whole_numbers_must_be_explained(self, mode: str, score: str | None) -> None:
-        with pytest.raises(DataError, match=r"mean 250.0, which look like survey weights.*weight_kind='sampling'"):
-            weighted([100, 200, 300, 400], mode, score=score)
-        assert weighted([100, 100, 100, 100], mode, score=score).count.sum() == 400, "a mean of 100 is allowed"
+    @pytest.mark.parametrize(
+        ("weights", "held"), [([1, 2, 3, 57], "from 1 to 57 that differ"), ([3, 3, 3, 3], "that all are 3")]
+    )
+    def test_whole_numbers_must_be_explained(self, mode: str, score: str | None, weights: list[int], held: str) -> None:
+        wanted = rf"`w` holds whole numbers {held}: are they .*weight_kind='frequency'\).*weight_kind='sampling'\)\?"
+        with pytest.raises(DataError, match=wanted):
+            weighted(weights, mode, score=score)
+        assert weighted(weights, mode, score=score, weight_kind="frequency").count.sum() == sum(weights)
+        assert weighted(weights, mode, score=score, weight_kind="sampling").count.sum() == 4
+
+    def test_zeros_and_ones_need_no_word(self, mode: str, score: str | None) -> None:
+        data = weighted([1, 1, 0, 1], mode, score=score)
+        assert (data.count.sum(), data.weight) == (3, None)
+        assert data.rows.dropped == {"`w` is zero": 1}
+
+    @pytest.mark.parametrize("weights", [[1, 2, 3, 2**60], [2.0**52] * 4])
+    def test_more_than_can_be_counted(self, mode: str, score: str | None, weights: list[float]) -> None:
+        with pytest.raises(DataError, match=r"`w` counts .* rows in all; at most 1,000,000,000,000 can be counted"):
+            weighted(weights, mode, score=score, weight_kind="frequency")
+
+    @pytest.mark.parametrize("extreme", [1e-170, 1e170])
+    def test_weights_whose_squares_leave_the_numbers(self, mode: str, score: str | None, extreme: float) -> None:
+        with pytest.raises(DataError, match=r"Divide them by their mean: only their ratios matter"):
+            weighted([1.5, 1.0, extreme, 1.0], mode, score=score)
 
     @pytest.mark.parametrize("bad", [float("nan"), None, -1.0, float("inf")])
     def test_bad_weights_are_refused(self, mode: str, score: str | None, bad: Any) -> None:
@@ -69,7 +87,8 @@ class TestEveryMode:
 
     @pytest.mark.parametrize("weights", [[0, 2, 3, 4], [0, 2.5, 3, 4]])
     def test_zero_weights_are_dropped_and_counted(self, mode: str, score: str | None, weights: list[float]) -> None:
-        data = weighted(weights, mode, score=score)
+        kind = "frequency" if 2 in weights else "sampling"
+        data = weighted(weights, mode, score=score, weight_kind=kind)
         assert data.rows.dropped == {"`w` is zero": 1}
         assert (data.rows.rows_in, data.rows.rows_used) == (4, 3)
         assert 0 not in data.count
@@ -105,9 +124,9 @@ def test_a_count_of_two_equals_the_row_twice() -> None:
     times = rng.integers(1, 4, 50)
     long = frame.loc[frame.index.repeat(times)]
     options: dict[str, Any] = {"outcome": "y", "groups": "g", "score": "s"}
-    counted = read(frame.assign(w=times), weight="w", **options)
+    counted = read(frame.assign(w=times), weight="w", weight_kind="frequency", **options)
     assert counted.fingerprint == read(long, **options).fingerprint
-    a = read(frame.assign(w=times), weight="w", rows="cells", **options)
+    a = read(frame.assign(w=times), weight="w", weight_kind="frequency", rows="cells", **options)
     b = read(long, rows="cells", **options)
     assert a.count.tolist() == b.count.tolist()
     assert a.moments is not None

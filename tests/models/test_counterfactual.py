@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from evenhand.errors import DataError, UsageError
-from evenhand.models.counterfactual import as_scorer, flip_values, recorded_as
+from evenhand.models import adapt
+from evenhand.models.counterfactual import flip_values, recorded_as
 
 
 def test_estimators_are_asked_in_the_columns_they_were_fitted_on() -> None:
@@ -17,25 +18,25 @@ def test_estimators_are_asked_in_the_columns_they_were_fitted_on() -> None:
     y = (frame["a"] + rng.normal(size=80) > 0).to_numpy()
     model = linear.LogisticRegression().fit(frame, y)
     columns = {"unused": np.zeros(80), "b": frame["b"].to_numpy(), "a": frame["a"].to_numpy()}
-    scorer = as_scorer(model, columns)
+    scorer = adapt(model, columns)
     np.testing.assert_allclose(scorer.score(columns), model.predict_proba(frame)[:, 1])
     assert scorer.probability
-    other = as_scorer(model, columns, positive=False)
+    other = adapt(model, columns, positive=False)
     np.testing.assert_allclose(other.score(columns), model.predict_proba(frame)[:, 0])
-    with pytest.raises(UsageError, match="classes are False, True"):
-        as_scorer(model, columns, positive="yes")
-    with pytest.raises(DataError, match="fitted on the column `a`"):
-        as_scorer(model, {"b": columns["b"]})
+    with pytest.raises(UsageError, match="classes are `False` and `True`"):
+        adapt(model, columns, positive="yes")
+    with pytest.raises(DataError, match="data lack 1 of them: `a`"):
+        adapt(model, {"b": columns["b"]})
 
 
 def test_scores_that_are_no_scores_are_refused() -> None:
     columns = {"x": np.arange(3.0)}
     with pytest.raises(DataError, match="gave 2 scores for 3 rows"):
-        as_scorer(lambda X: X[:2, 0], columns).score(columns)
+        adapt(lambda X: X[:2, 0], columns).score(columns)
     with pytest.raises(DataError, match="1 of 3 scores that are not finite"):
-        as_scorer(lambda X: np.array([0.0, np.nan, 1.0]), columns).score(columns)
+        adapt(lambda X: np.array([0.0, np.nan, 1.0]), columns).score(columns)
     with pytest.raises(UsageError, match="is not a model"):
-        as_scorer(3, columns)
+        adapt(3, columns)
 
 
 def test_a_model_that_raises_is_named_with_what_it_was_asked() -> None:
@@ -44,7 +45,7 @@ def test_a_model_that_raises_is_named_with_what_it_was_asked() -> None:
 
     columns = {"x": np.arange(3.0), "sex": np.array([0, 1, 1])}
     with pytest.raises(DataError, match="`broken` raised RuntimeError when asked about 3 rows of columns x, sex: no w"):
-        as_scorer(broken, columns).score(columns)
+        adapt(broken, columns).score(columns)
 
 
 @pytest.mark.parametrize("columns", [{"x": np.arange(4.0), "sex": np.array([0, 1, 0, 1])},
@@ -54,7 +55,7 @@ def test_change_is_the_difference_of_two_scores(columns: dict[str, np.ndarray]) 
         return given[:, 1] if isinstance(given, np.ndarray) else given["sex"].astype(float)  # type: ignore[index]
 
     flipped = recorded_as(columns, "1", 1, [{"sex": columns["sex"][0]}, {"sex": columns["sex"][1]}])
-    scorer = as_scorer(model, columns)
+    scorer = adapt(model, columns)
     before = {n: c.copy() for n, c in columns.items()}
     np.testing.assert_array_equal(scorer.change(columns, flipped), [1, 0, 1, 0])
     np.testing.assert_array_equal(scorer.change(columns, flipped), scorer.score(flipped) - scorer.score(columns))

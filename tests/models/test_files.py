@@ -16,7 +16,20 @@ class Bomb:
 
 
 def test_importable_object_by_name():
-    assert load_model("math:sqrt")(9.0) == 3.0
+    assert load_model("scipy.special:softmax")([0.0, 0.0])[0] == 0.5
+
+
+@pytest.mark.parametrize(
+    "name", ["subprocess:call", "os:system", "builtins:exec", "math:sqrt", "pathlib:Path", "sys:path"]
+)
+def test_what_does_not_look_like_a_model_is_not_taken(name):
+    with pytest.raises(UsageError, match="does not look like a model"):
+        load_model(name)
+
+
+def test_a_name_from_a_file_is_not_imported():
+    with pytest.raises(UsageError, match="--trust-plan"):
+        load_model("scipy.special:softmax", trust_import=False)
 
 
 @pytest.mark.parametrize(

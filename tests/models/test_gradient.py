@@ -223,7 +223,7 @@ def test_matrices_are_rewritten_where_others_are_wrapped():
 @pytest.mark.parametrize(
     ("columns", "outcome", "kind", "message"),
     [
-        ({"age": FRAME["age"]}, Y, "binary", "needs the feature `income`"),
+        ({"age": FRAME["age"]}, Y, "binary", "the data lack 1 of them: `income`"),
         ({k: FRAME[k] for k in NUMBERS}, Y + 7, "numeric", "are not classes of the model"),
     ],
 )
@@ -259,7 +259,7 @@ def test_unknown_columns_are_named_with_near_matches():
 def test_class_names_are_stated():
     fitted = LogisticRegression().fit(frame()[NUMBERS], np.where(Y == 1, "yes", "no"))
     view = view_model(fitted, {k: FRAME[k] for k in NUMBERS}, Y, "binary")
-    assert view.notes == ("The model's class `yes` is taken to be outcome 1.",)
+    assert view.notes == ("Class `yes` of the model `LogisticRegression` is taken to be decision 1.",)
 
 
 def exported(model, columns):

@@ -10,13 +10,14 @@ import decimal
 import math
 import numbers
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import DataError
+from evenhand.intake.data import FeatureType
 from evenhand.intake.wording import number_text
 
 FloatArray = NDArray[np.float64]
@@ -35,11 +36,14 @@ class Column:
         Floats with NaN where missing, or int codes with -1 where missing.
     labels : tuple of str
         The texts the codes stand for; empty for numbers.
+    source_type : FeatureType or None
+        How the source kept it, where `kind` does not say all.
     """
 
     kind: str
     values: NDArray[Any]  # (records,)
     labels: tuple[str, ...] = ()
+    source_type: FeatureType | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -68,14 +72,17 @@ class Column:
 
     def take(self, keep: NDArray[np.bool_]) -> Column:
         """Return the marked records."""
-        return Column(kind=self.kind, values=self.values[keep], labels=self.labels)
+        return replace(self, values=self.values[keep])
 
     def plain(self) -> NDArray[Any]:
-        """Return numbers as floats and labels as an array of texts, None where missing."""
+        """Return numbers as floats, and labels and categories as an array of texts, None where missing."""
+        codes, labels = self.values, self.labels
         if self.kind != "label":
-            return np.asarray(self.values, dtype=np.float64)
-        texts: NDArray[Any] = np.array([*self.labels, None], dtype=object)
-        return np.asarray(texts[self.values])
+            if self.source_type is None or self.source_type.kind != "category":
+                return np.asarray(self.values, dtype=np.float64)
+            codes, labels = self.texts()  # categories that are numbers have no distance between them
+        texts: NDArray[Any] = np.array([*labels, None], dtype=object)
+        return np.asarray(texts[codes])
 
 
 def relabel(codes: IntArray, labels: tuple[str, ...]) -> tuple[IntArray, tuple[str, ...]]:
@@ -115,7 +122,7 @@ def factorise_numbers(values: FloatArray) -> tuple[IntArray, FloatArray]:
 
 def from_codes(codes: Any, labels: Iterable[Any]) -> Column:
     """Make a label column from codes (-1 where missing) and texts; blank texts are missing."""
-    texts = ["" if is_missing(v) else _text(v) for v in labels]
+    texts = ["" if is_missing(v) else text_of(v) for v in labels]
     table = np.array([*(i if t.strip() else -1 for i, t in enumerate(texts)), -1], dtype=np.int64)
     return Column(kind="label", values=table[np.asarray(codes, dtype=np.int64)], labels=tuple(texts))
 
@@ -150,7 +157,7 @@ def from_values(values: Any, name: str) -> Column:
     if isinstance(values, np.ma.MaskedArray):
         inside, mask = _from_array(np.asarray(values.data), name), np.ma.getmaskarray(values)
         gap = -1 if inside.kind == "label" else math.nan
-        return Column(kind=inside.kind, values=np.where(mask, gap, inside.values), labels=inside.labels)
+        return replace(inside, values=np.where(mask, gap, inside.values))
     if isinstance(values, np.ndarray):
         return _from_array(values, name)
     if isinstance(values, str | bytes | Mapping) or not hasattr(values, "__len__"):
@@ -184,9 +191,10 @@ def _from_array(array: NDArray[Any], name: str) -> Column:
         raise DataError(f"`{name}` must be one-dimensional, one value per row; got {shape}.")
     kind = array.dtype.kind
     if kind == "b":
-        return Column(kind="truth", values=array.astype(np.float64))
+        return Column(kind="truth", values=array.astype(np.float64), source_type=FeatureType(kind="truth"))
     if kind in "iuf":
-        return Column(kind="number", values=array.astype(np.float64))
+        whole = FeatureType(kind="integer") if kind in "iu" else None
+        return Column(kind="number", values=array.astype(np.float64), source_type=whole)
     if kind in "mM":
         texts = np.where(np.isnat(array), "", array.astype(str))
         return _from_objects(texts.tolist(), name)
@@ -224,7 +232,8 @@ def is_missing(value: Any) -> bool:
         return True
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
+    """Return a value as the text it is known by: labels, numbers without needless digits, dates."""
     if isinstance(value, bytes):
         return value.decode("utf-8", errors="replace")
     if isinstance(value, bool | np.bool_):

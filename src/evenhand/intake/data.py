@@ -58,6 +58,39 @@ class Moments:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Labels:
+    """Which original values of a column count as 1, and which as 0.
+
+    Parameters
+    ----------
+    one, zero : tuple of str
+        The values as texts, such as ``("approved",)`` and ``("denied",)``. Empty where none occurs.
+    """
+
+    one: tuple[str, ...]
+    zero: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureType:
+    """How a feature was kept in its source, where numbers as floats, or texts, do not say it.
+
+    Parameters
+    ----------
+    kind : {"integer", "truth", "category"}
+        Whole numbers, True and False, or one of fixed categories.
+    categories : tuple
+        The source's own values, in its order.
+    ordered : bool
+        Whether that order means something.
+    """
+
+    kind: str
+    categories: tuple[Any, ...] = ()
+    ordered: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RowCounts:
     """How many rows came in, how many are used, and why the others are not.
 
@@ -99,6 +132,14 @@ class AuditData:
         Attributes tested as continuous, such as age.
     features : mapping of str to ndarray
         The model's inputs by column; empty when not given or not collected.
+    feature_types : mapping of str to FeatureType
+        How a feature was kept in its source, for models that were fitted on it so: whole numbers, True and False,
+        categories. Floats and texts are not listed.
+    labels : mapping of str to Labels
+        By role (``"outcome"``, ``"decision"``): which original values count as 1 and which as 0. Under ``"model"``,
+        when named with `positive`, the model's class that is decision 1.
+    threshold : float or None
+        The score from which on the decision is 1, when it was said.
     count : ndarray of int
         Rows each record stands for.
     weight : ndarray or None
@@ -127,6 +168,9 @@ class AuditData:
     attributes: tuple[Attribute, ...]
     continuous: Mapping[str, FloatArray] = field(default_factory=dict)
     features: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    feature_types: Mapping[str, FeatureType] = field(default_factory=dict)
+    labels: Mapping[str, Labels] = field(default_factory=dict)
+    threshold: float | None = None
     count: IntArray
     weight: FloatArray | None = None
     weight_square: FloatArray | None = None

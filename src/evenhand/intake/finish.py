@@ -54,6 +54,9 @@ def finish(records: Records, options: Options, *, cells: bool = False) -> AuditD
         attributes=tuple(replace(a, codes=_own(a.codes)) for a in (*records.attributes, *crossed)),
         continuous={name: _own(v) for name, v in records.continuous.items()},
         features={name: _own(column.plain()) for name, column in records.features.items()},
+        feature_types={n: c.source_type for n, c in records.features.items() if c.source_type is not None},
+        labels=records.labels,
+        threshold=options.threshold,
         count=_own(weights.count),
         weight=_own_or_none(weight),
         weight_square=_own_or_none(weights.square),
@@ -256,7 +259,7 @@ def _column_names(options: Options) -> dict[str, str]:
         "score": options.score,
         "weight": options.weight,
     }
-    if options.threshold is not None:
+    if options.threshold is not None and options.score is not None:
         named["decision"] = f"{options.score} >= {number_text(options.threshold)}"
     return {role: name for role, name in named.items() if name is not None}
 

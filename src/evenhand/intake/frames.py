@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from evenhand.errors import DataError, MissingDependencyError
 from evenhand.intake.columns import Column, factorise_numbers, from_codes, from_values
+from evenhand.intake.data import FeatureType
+from evenhand.intake.dependence import identifier_names, identifier_note
 from evenhand.intake.options import Options, check_columns
 from evenhand.intake.records import Table, numbers_of
 from evenhand.intake.weights import WeightSums
@@ -72,10 +75,26 @@ def _series_column(series: Any, name: str) -> Column:
     if dtype == nw.Boolean or dtype.is_numeric():
         values = series.cast(nw.Float64).to_numpy() if series.null_count() else series.to_numpy()
         kind = "truth" if dtype == nw.Boolean else "number"
-        return Column(kind=kind, values=np.array(values, dtype=np.float64))
-    if dtype in (nw.String, nw.Categorical, nw.Enum):
+        whole = (
+            "truth" if dtype == nw.Boolean else "integer" if dtype.is_integer() and not series.null_count() else None
+        )
+        source_type = None if whole is None else FeatureType(kind=whole)
+        return Column(kind=kind, values=np.array(values, dtype=np.float64), source_type=source_type)
+    if dtype in (nw.Categorical, nw.Enum):
+        column = _label_column(series, name)
+        return replace(column, source_type=_category_type(series, column))
+    if dtype == nw.String:
         return _label_column(series, name)
     return from_values(_object_array(series.to_list()), name)
+
+
+def _category_type(series: Any, column: Column) -> FeatureType:
+    native = series.to_native()
+    if series.implementation.is_pandas():  # categories of any kind, with or without an order
+        return FeatureType(
+            kind="category", categories=tuple(native.cat.categories.tolist()), ordered=bool(native.cat.ordered)
+        )
+    return FeatureType(kind="category", categories=tuple(sorted(label for label in column.labels if label.strip())))
 
 
 def _object_array(items: list[Any]) -> Any:
@@ -140,6 +159,8 @@ def columns_table(columns: Mapping[str, Column], options: Options) -> Table:
         return None if name is None else columns[name]
 
     weight = None if options.weight is None else numbers_of(columns[options.weight], options.weight, "weight")
+    people = {name: columns[name] for name in identifier_names(list(columns), options.results)}
+    notes = [identifier_note(n, int((~c.missing).sum()), len(c.distinct()[1])) for n, c in people.items()]
     return Table(
         outcome=role(options.outcome),
         decision=role(options.decision),
@@ -148,7 +169,12 @@ def columns_table(columns: Mapping[str, Column], options: Options) -> Table:
         continuous={g: columns[g] for g in options.continuous},
         features={f: columns[f] for f in options.features},
         weights=None if weight is None else WeightSums.of_rows(weight),
+        notes=tuple(note for note in notes if note is not None),
     )
+
+
+def _with_identifiers(names: Iterable[str], options: Options) -> list[str]:
+    return list(dict.fromkeys([*options.columns, *identifier_names(list(names), options.results)]))
 
 
 def frame_table(source: Any, options: Options) -> Table:
@@ -168,12 +194,13 @@ def frame_table(source: Any, options: Options) -> Table:
     if isinstance(source, Mapping):
         check_columns(options, [str(k) for k in source])
         named = {str(k): v for k, v in source.items()}
-        return columns_table(mapping_columns(named, options.columns), options)
+        wanted = _with_identifiers(named, options)
+        return columns_table(mapping_columns(named, wanted), options)
     names = frame_names(source)
     if names is not None:
         check_columns(options, names)
         try:
-            columns = frame_columns(source, options.columns)
+            columns = frame_columns(source, _with_identifiers(names, options))
         except ModuleNotFoundError as error:
             raise MissingDependencyError(f"Reading this frame needs the package `{error.name}`.") from error
         if columns is not None:

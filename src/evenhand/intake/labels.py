@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import DataError, UsageError
-from evenhand.intake.columns import Column
+from evenhand.intake.columns import Column, text_of
+from evenhand.intake.data import Labels
 from evenhand.intake.wording import listing, number_text
 
 FloatArray = NDArray[np.float64]
@@ -54,7 +56,31 @@ _COMPARISON = re.compile(r"^(<=|>=|<|>|≤|≥)\s*(\S.*)$")
 _NEGATION = re.compile(r"^(?:not|no|non)[\s_-]+(\S.*)$")
 
 
-def code_binary(column: Column, *, role: str, name: str, positive: Any = None) -> tuple[FloatArray, str, str | None]:
+ROLES = ("outcome", "decision", "model")
+
+
+class Coded(NamedTuple):
+    """An outcome or a decision as numbers.
+
+    Parameters
+    ----------
+    values : ndarray, shape (records,)
+        NaN where missing.
+    kind : {"binary", "numeric"}
+        What the values are.
+    labels : Labels or None
+        Which original values are 1 and which 0; None for numbers.
+    note : str or None
+        What was decided on the user's behalf.
+    """
+
+    values: FloatArray
+    kind: str
+    labels: Labels | None = None
+    note: str | None = None
+
+
+def code_binary(column: Column, *, role: str, name: str, positive: Any = None) -> Coded:
     """Turn an outcome or a decision into 0.0 and 1.0, or leave a numeric outcome as it is.
 
     Parameters
@@ -70,30 +96,27 @@ def code_binary(column: Column, *, role: str, name: str, positive: Any = None) -
 
     Returns
     -------
-    values : ndarray, shape (records,)
-        NaN where missing.
-    kind : {"binary", "numeric"}
-        What the values are.
-    note : str or None
-        What was decided on the user's behalf.
+    Coded
 
     Examples
     --------
     >>> from evenhand.intake.columns import from_values
     >>> income = from_values([">50K", "<=50K."], "income")
-    >>> values, kind, note = code_binary(income, role="outcome", name="income")
-    >>> values.tolist(), kind, note
-    ([1.0, 0.0], 'binary', '`income`: `>50K` counts as 1 and `<=50K.` as 0.')
+    >>> coded = code_binary(income, role="outcome", name="income")
+    >>> coded.values.tolist(), coded.labels, coded.note
+    ([1.0, 0.0], Labels(one=('>50K',), zero=('<=50K.',)), '`income`: `>50K` counts as 1 and `<=50K.` as 0.')
     """
     codes, found = column.distinct()
     if not found:
-        return np.full(len(column), np.nan), "binary", None
+        return Coded(np.full(len(column), np.nan), "binary")
     texts = [_show(column.kind, v) for v in found]
     wanted, strict = positive_for(role, positive)
     if wanted is not None:
         hits = _matching(column.kind, found, wanted)
         if hits.any():
-            return _spread(hits.astype(np.float64), codes), "binary", _note(name, texts, hits)
+            return Coded(
+                _spread(hits.astype(np.float64), codes), "binary", _labels(texts, hits), _note(name, texts, hits)
+            )
         if strict:
             raise DataError(
                 f"`positive` for {role} is {wanted!r}, which does not occur in column `{name}`; "
@@ -103,9 +126,9 @@ def code_binary(column: Column, *, role: str, name: str, positive: Any = None) -
     if coding is not None:
         ordinary = column.kind == "truth" or (column.kind == "number" and set(found) <= {0.0, 1.0})
         note = None if ordinary else _note(name, texts, coding == 1)
-        return _spread(coding, codes), "binary", note
+        return Coded(_spread(coding, codes), "binary", _labels(texts, coding == 1), note)
     if role == "outcome" and column.kind == "number" and not _whole_pair(found):
-        return np.asarray(column.values, dtype=np.float64), "numeric", None
+        return Coded(np.asarray(column.values, dtype=np.float64), "numeric")
     raise DataError(_refusal(column.kind, role, name, texts))
 
 
@@ -142,13 +165,46 @@ def _refusal(kind: str, role: str, name: str, texts: Sequence[str]) -> str:
     )
 
 
+def label_token(value: Any) -> str | float:
+    """Return the form in which two labels are the same one, wherever they come from.
+
+    Case, outer blanks and trailing dots do not count; True is 1, and so are ``"1"`` and 1.0.
+
+    Examples
+    --------
+    >>> label_token(" Approved. "), label_token(True), label_token("1"), label_token(np.int64(-1))
+    ('approved', 1.0, 1.0, -1.0)
+    """
+    word = _token(text_of(value))
+    if word in ("true", "false"):
+        return float(word == "true")
+    try:
+        number = float(word)
+    except ValueError:
+        return word
+    return number if math.isfinite(number) else word
+
+
+def usual_positive(words: Sequence[str]) -> int | None:
+    """Return the place of the word that usually counts as 1 among two, or None when that is not known.
+
+    Examples
+    --------
+    >>> usual_positive(["approved", "denied"]), usual_positive(["Fail", "pass"]), usual_positive(["a", "b"])
+    (0, 1, None)
+    """
+    tokens = [_token(w) for w in words]
+    positive = _positive_token(sorted(set(tokens))) if len(set(tokens)) == 2 else None
+    return None if positive is None else next(i for i, t in enumerate(tokens) if t in positive)
+
+
 def positive_for(role: str, positive: Any) -> tuple[Any, bool]:
     """Return the positive value named for a role, and whether it must occur in the role's column."""
     # One value for both roles may fit only one of them; a mapping means what it says.
     if isinstance(positive, Mapping):
-        unknown = [str(k) for k in positive if k not in ("outcome", "decision")]
+        unknown = [str(k) for k in positive if k not in ROLES]
         if unknown:
-            raise UsageError(f"`positive` has the key {listing(unknown)}; allowed are `outcome`, `decision`.")
+            raise UsageError(f"`positive` has the key {listing(unknown)}; allowed are {listing(ROLES)}.")
         return positive.get(role), True
     return positive, False
 
@@ -214,9 +270,13 @@ def _show(kind: str, value: float | str) -> str:
     return number_text(float(value)) if kind == "number" else str(value)
 
 
+def _labels(texts: Sequence[str], hits: NDArray[np.bool_]) -> Labels:
+    pairs = list(zip(texts, hits, strict=True))
+    return Labels(one=tuple(t for t, h in pairs if h), zero=tuple(t for t, h in pairs if not h))
+
+
 def _note(name: str, texts: Sequence[str], hits: NDArray[np.bool_]) -> str:
-    ones = [t for t, h in zip(texts, hits, strict=True) if h]
-    zeros = [t for t, h in zip(texts, hits, strict=True) if not h]
+    ones, zeros = _labels(texts, hits).one, _labels(texts, hits).zero
     if not zeros:
         return f"`{name}`: {listing(ones)} counts as 1."
     if not ones:

@@ -52,9 +52,13 @@ class Options:
     @property
     def columns(self) -> tuple[str, ...]:
         """Every column that is needed, once."""
+        return tuple(dict.fromkeys([*self.results, *self.groups, *self.continuous, *self.features]))
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """The columns that say what was found or decided, or how much a row counts."""
         single = (self.outcome, self.decision, self.score, self.weight)
-        named = [c for c in single if c is not None]
-        return tuple(dict.fromkeys([*named, *self.groups, *self.continuous, *self.features]))
+        return tuple(c for c in single if c is not None)
 
 
 def make_options(
@@ -88,7 +92,7 @@ def make_options(
         raise UsageError("None of `outcome`, `decision` and `score` is given; at least one is needed.")
     if isinstance(score_bins, bool) or not isinstance(score_bins, int) or not 2 <= score_bins <= 65536:
         raise UsageError(f"`score_bins` must be a whole number from 2 to 65536; got {score_bins!r}.")
-    _check_threshold(threshold, score, decision)
+    _check_threshold(threshold, score, decision, features)
     _check_roles(outcome, decision, score, weight, listed, numeric)
     return Options(
         outcome=outcome,
@@ -143,13 +147,15 @@ def _one_of(option: str, value: str, allowed: Sequence[str]) -> None:
         raise UsageError(f"`{option}` must be one of {listing(allowed)}; got {value!r}.")
 
 
-def _check_threshold(threshold: float | None, score: str | None, decision: str | None) -> None:
+def _check_threshold(threshold: float | None, score: str | None, decision: str | None, features: Any) -> None:
     if threshold is None:
         return
     if decision is not None:
         raise UsageError("`threshold` makes a decision from the score, but `decision` is given; drop one of them.")
-    if score is None:
-        raise UsageError("`threshold` needs a `score` to cut; name the score's column.")
+    if score is None and not features:
+        raise UsageError(
+            "`threshold` needs a score to cut. Name the `score`'s column, or the `features` of the model that makes it."
+        )
     if not math.isfinite(threshold):
         raise UsageError(f"`threshold` must be a finite number; got {threshold!r}.")
 

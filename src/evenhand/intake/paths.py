@@ -6,14 +6,17 @@ import codecs
 import csv
 import gzip
 import importlib.util
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from evenhand.errors import DataError, MissingDependencyError
+from evenhand.intake.dependence import identifier_names
 from evenhand.intake.engines.duck import DuckEngine
-from evenhand.intake.engines.plan import engine_cells
+from evenhand.intake.engines.plan import engine_cells, repeated_identifiers
 from evenhand.intake.frames import columns_table, frame_table
 from evenhand.intake.options import Options, check_columns
 from evenhand.intake.records import Table
@@ -79,9 +82,14 @@ def _parquet_table(connection: Any, path: Path, options: Options) -> Table:
     names = _top_names(schema)
     check_columns(options, names)
     engine = DuckEngine(relation, dict(zip(names, relation.columns, strict=True)))
+    notes = repeated_identifiers(engine, names, options)
     if wants_cells(options, engine.count(), ROW_LIMIT):
-        return engine_cells(engine, options)
-    return columns_table(engine.fetch(options.columns), options)
+        return _noted(engine_cells(engine, options), notes)
+    return _noted(columns_table(engine.fetch(options.columns), options), notes)
+
+
+def _noted(table: Table, notes: Sequence[str]) -> Table:
+    return replace(table, notes=(*table.notes, *notes)) if notes else table
 
 
 def _top_names(schema: Sequence[tuple[str, int | None]]) -> list[str]:
@@ -105,10 +113,11 @@ def _text_table(connection: Any, path: Path, options: Options) -> Table:
 
     names, separator = _header(path, options)
     check_columns(options, names)
-    wanted = [f"c{names.index(c)}" for c in options.columns]
+    held_names = list(dict.fromkeys([*options.columns, *identifier_names(names, options.results)]))
+    wanted = [f"c{names.index(c)}" for c in held_names]
     safe = {name: f"c{i}" for i, name in enumerate(names)}
 
-    def relation(sample: int) -> Any:
+    def relation(sample: int, texts: Sequence[str] = ()) -> Any:
         # Names are replaced by positions: whatever the header holds, it never enters SQL.
         return connection.read_csv(
             _literal_path(path),
@@ -122,20 +131,26 @@ def _text_table(connection: Any, path: Path, options: Options) -> Table:
             skiprows=0,
             comment="",
             null_padding=False,
+            dtype=dict.fromkeys(texts, "VARCHAR") or None,
         )
 
     for sample in (20_480, -1):
         try:
             source = relation(sample)
+            truths = [c for c, t in zip(source.columns, source.dtypes, strict=True) if t == "BOOLEAN" and c in wanted]
+            if truths:
+                source = relation(sample, _not_truths(relation(sample, truths), truths))
             if options.rows == "cells":
-                return engine_cells(DuckEngine(source, safe), options)
+                engine = DuckEngine(source, safe)
+                return _noted(engine_cells(engine, options), repeated_identifiers(engine, names, options))
             limit = "" if options.rows == "keep" else f" LIMIT {ROW_LIMIT + 1}"
             source.project(", ".join(wanted)).create_view("evenhand_source")
             connection.execute(f"CREATE TEMP TABLE evenhand_rows AS SELECT * FROM evenhand_source{limit}")
-            held = DuckEngine(connection.table("evenhand_rows"), {c: safe[c] for c in options.columns})
+            held = DuckEngine(connection.table("evenhand_rows"), {c: safe[c] for c in held_names})
+            notes = repeated_identifiers(held, held_names, options)
             if wants_cells(options, held.count(), ROW_LIMIT):
-                return engine_cells(DuckEngine(source, safe), options)
-            return columns_table(held.fetch(options.columns), options)
+                return _noted(engine_cells(DuckEngine(source, safe), options), notes)
+            return _noted(columns_table(held.fetch(options.columns), options), notes)
         except (duckdb.ConversionException, duckdb.InvalidInputException):
             # A column that looked like numbers holds a text further down: look at the whole file.
             if sample == -1:
@@ -145,13 +160,20 @@ def _text_table(connection: Any, path: Path, options: Options) -> Table:
     raise AssertionError("unreachable")
 
 
+def _not_truths(source: Any, columns: Sequence[str]) -> list[str]:
+    """Return the columns whose words DuckDB would turn into truth values though they are not true and false."""
+    tests = [f"coalesce(bool_or(lower(trim({c})) NOT IN ('true', 'false')), FALSE)" for c in columns]
+    found = source.aggregate(", ".join(tests)).fetchall()[0]
+    return [c for c, other in zip(columns, found, strict=True) if other]
+
+
 def _header(path: Path, options: Options) -> tuple[list[str], str]:
     opener = gzip.open if path.suffix == ".gz" else open
     try:
         with opener(path, "rb") as file:
             head = file.read(1 << 16)
-    except (gzip.BadGzipFile, EOFError) as error:
-        raise DataError(f"File `{path.name}` is not a gzip file: {error}.") from None
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise DataError(f"File `{path.name}` is not a whole gzip file: {str(error).rstrip('.')}.") from None
     if head.startswith(_NOT_TEXT) or b"\0" in head:
         hint = " UTF-16 text must be saved as UTF-8 first." if head[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
         raise DataError(f"File `{path.name}` is not a text table: it holds binary data.{hint}")
@@ -197,6 +219,7 @@ def _arrow_table(path: Path, options: Options) -> Table:
                     table = pyarrow.ipc.open_stream(file).read_all()
                 except pyarrow.ArrowInvalid:
                     table = pyarrow.feather.read_table(str(path))  # version 1 files
+            table.validate(full=True)  # broken offsets would end the whole process, not this function
     except (pyarrow.ArrowException, OSError) as error:
         raise DataError(f"File `{path.name}` is not an Arrow table: {_sentence(error)}") from None
     check_columns(options, table.column_names)
@@ -205,7 +228,8 @@ def _arrow_table(path: Path, options: Options) -> Table:
         safe = {name: f"c{i}" for i, name in enumerate(options.columns)}
         with _connection(path) as connection:
             relation = connection.from_arrow(needed.rename_columns(list(safe.values())))
-            return engine_cells(DuckEngine(relation, safe), options)
+            engine = DuckEngine(relation, safe)
+            return _noted(engine_cells(engine, options), repeated_identifiers(engine, options.columns, options))
     return frame_table(table, options)
 
 
@@ -236,6 +260,8 @@ def _is_utf8(path: Path) -> bool:
             decoder.decode(b"", final=True)
     except UnicodeDecodeError:
         return False
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        pass  # broken before a wrong character was met
     return True
 
 

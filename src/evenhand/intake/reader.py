@@ -14,6 +14,7 @@ import numpy as np
 from evenhand.errors import DataError
 from evenhand.intake.columns import Column, from_values
 from evenhand.intake.data import AuditData
+from evenhand.intake.dependence import repeat_note
 from evenhand.intake.finish import finish, finish_cells
 from evenhand.intake.frames import check_lengths, columns_table, frame_columns, frame_names, frame_table
 from evenhand.intake.options import (
@@ -24,7 +25,7 @@ from evenhand.intake.options import (
     make_options,
     refuse_continuous_cells,
 )
-from evenhand.intake.records import Table, code_records
+from evenhand.intake.records import Records, Table, code_records
 
 
 def read(
@@ -63,13 +64,15 @@ def read(
     weight : str, optional
         Column of weights.
     weight_kind : {"auto", "frequency", "sampling"}
-        Frequency weights count identical rows, sampling weights stand for a population. "auto" takes
-        whole numbers as frequency weights.
+        Frequency weights count identical people, sampling weights stand for a population. "auto" takes
+        numbers that are not whole as sampling weights; whole numbers could be either and must be explained.
     positive : object or mapping, optional
         The value that counts as 1, for outcome and decision, or by role:
-        ``{"outcome": "good", "decision": "granted"}``.
+        ``{"outcome": "good", "decision": "granted"}``. Under ``"model"`` the model's class that is decision 1, where
+        the classes have other names than the labels of the data.
     threshold : float, optional
-        Without a decision: decide 1 where the score is at least this.
+        Without a decision: decide 1 where the score is at least this. Without a score column either, it is the model's
+        score that is cut there.
     cuts : mapping of str to list of float, optional
         Cut a numeric group column into intervals: ``{"age": [25, 40]}``.
     continuous : str or list of str
@@ -181,14 +184,15 @@ def _table(source: Any, options: Options) -> Table:
     engine = _engine(source, options)
     if engine is None:
         return frame_table(source, options)
-    from evenhand.intake.engines.plan import engine_cells
+    from evenhand.intake.engines.plan import engine_cells, repeated_identifiers
     from evenhand.intake.paths import ROW_LIMIT, wants_cells
 
     collect = options.rows == "keep"
     if options.rows == "auto" and options.continuous:
         collect = not wants_cells(options, engine.count(), ROW_LIMIT)
     if not collect:
-        return engine_cells(engine, options)
+        table, notes = engine_cells(engine, options), repeated_identifiers(engine, list(engine.kinds), options)
+        return replace(table, notes=(*table.notes, *notes))
     return columns_table(engine.fetch(options.columns), options)
 
 
@@ -214,4 +218,13 @@ def _finish(table: Table, options: Options) -> AuditData:
     records = code_records(table, options)
     if table.rows is not None or options.rows == "cells":
         return finish_cells(records, options)
-    return finish(records, options)
+    return finish(_with_repeats(records), options)
+
+
+def _with_repeats(records: Records) -> Records:
+    columns = {**records.features}
+    numbers = {name: np.asarray(c.values) for name, c in columns.items() if c.kind == "number"} | {**records.continuous}
+    labels = {name: c for name, c in columns.items() if c.kind != "number"}
+    labels |= {a.name: Column(kind="label", values=a.codes, labels=a.labels) for a in records.attributes}
+    note = repeat_note(records.outcome, records.score, numbers, labels, records.weights.count)
+    return records if note is None else replace(records, notes=(*records.notes, note))

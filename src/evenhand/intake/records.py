@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from evenhand.errors import DataError
 from evenhand.intake.columns import Column
-from evenhand.intake.data import Attribute
-from evenhand.intake.labels import check_positive, code_binary
+from evenhand.intake.data import Attribute, Labels
+from evenhand.intake.labels import check_positive, code_binary, positive_for
+from evenhand.intake.lookalikes import group_notes
 from evenhand.intake.options import Options
 from evenhand.intake.weights import Weights, WeightSums, code_weights
 from evenhand.intake.wording import count_of, listing, number_text
@@ -27,6 +28,7 @@ IntArray = NDArray[np.int64]
 
 MISSING_LABEL = "(missing)"
 MOST_LABELS = 1000
+LARGEST_VALUE = 1e100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +121,8 @@ class Records:
         Without intersections.
     continuous, features : mapping
         By name.
+    labels : mapping of str to Labels
+        By role.
     weights : Weights
         Count and sampling weight of each record.
     bins : ScoreBins or None
@@ -137,6 +141,7 @@ class Records:
     attributes: tuple[Attribute, ...]
     continuous: Mapping[str, FloatArray]
     features: Mapping[str, Column]
+    labels: Mapping[str, Labels]
     weights: Weights
     bins: ScoreBins | None
     moments: Mapping[str, tuple[FloatArray, FloatArray, FloatArray]]
@@ -168,8 +173,12 @@ def code_records(table: Table, options: Options) -> Records:
     notes = list(table.notes)
     named = {options.outcome: table.outcome, options.decision: table.decision}
     check_positive({n: c for n, c in named.items() if n is not None and c is not None}, options.positive)
-    outcome, outcome_kind = _outcome(table, options, notes)
-    decision = _decision(table, options, notes)
+    labels: dict[str, Labels] = {}
+    named_class = positive_for("model", options.positive)
+    if named_class[1] and named_class[0] is not None:
+        labels["model"] = Labels(one=(str(named_class[0]),))
+    outcome, outcome_kind = _outcome(table, options, notes, labels)
+    decision = _decision(table, options, notes, labels)
     groups = {name: _group(column, name, options) for name, column in table.groups.items()}
     continuous = {name: numbers_of(column, name, "continuous") for name, column in table.continuous.items()}
 
@@ -195,17 +204,22 @@ def code_records(table: Table, options: Options) -> Records:
     if options.threshold is not None and score is not None and decision is None:
         decision = (score >= options.threshold).astype(np.float64)
         decision = _scatter(decision, keep)
+    attributes = tuple(
+        _attribute(name, codes[keep], labels, gone.dropped, options) for name, (codes, labels) in groups.items()
+    )
+    for attribute in attributes:
+        numeric = table.groups[attribute.name].kind == "number" and attribute.name not in options.cuts
+        notes.extend(group_notes(attribute.name, attribute.labels, numeric=numeric))
     return Records(
         outcome=None if outcome is None else outcome[keep],
         outcome_kind=outcome_kind,
         decision=None if decision is None else decision[keep],
         score=score,
         score_kind=score_kind,
-        attributes=tuple(
-            _attribute(name, codes[keep], labels, gone.dropped, options) for name, (codes, labels) in groups.items()
-        ),
+        attributes=attributes,
         continuous={name: values[keep] for name, values in continuous.items()},
         features={name: column.take(keep) for name, column in table.features.items()},
+        labels=labels,
         weights=weights.take(keep),
         bins=table.bins,
         moments={name: (a[keep], b[keep], c[keep]) for name, (a, b, c) in table.moments.items()},
@@ -238,25 +252,45 @@ class _Gone:
             self.dropped[reason] = self.dropped.get(reason, 0) + total
 
 
-def _outcome(table: Table, options: Options, notes: list[str]) -> tuple[FloatArray | None, str]:
+def _outcome(
+    table: Table, options: Options, notes: list[str], labels: dict[str, Labels]
+) -> tuple[FloatArray | None, str]:
     if table.outcome is None or options.outcome is None:
         return None, "none"
     if table.numeric_outcome:
+        notes.extend(_left_out(options))
         return np.asarray(table.outcome.values, dtype=np.float64), "numeric"
-    values, kind, note = code_binary(table.outcome, role="outcome", name=options.outcome, positive=options.positive)
-    notes.extend([note] if note else [])
-    return values, kind
+    coded = code_binary(table.outcome, role="outcome", name=options.outcome, positive=options.positive)
+    notes.extend([coded.note] if coded.note else [])
+    labels.update({"outcome": coded.labels} if coded.labels else {})
+    if coded.kind == "numeric":
+        notes.extend(_left_out(options, table.outcome))
+    return coded.values, coded.kind
 
 
-def _decision(table: Table, options: Options, notes: list[str]) -> FloatArray | None:
-    if options.threshold is not None:
+def _left_out(options: Options, column: Column | None = None) -> list[str]:
+    """Say what a yes/no decision cannot be measured by when the outcome is a number."""
+    if options.decision is None and options.threshold is None:
+        return []
+    found = () if column is None else column.distinct()[1]
+    shown = listing(map(number_text, map(float, found)))
+    held = f"{len(found):,} values ({shown})" if found else "more than two values"
+    return [
+        f"Outcome `{options.outcome}` has {held} beside a yes/no decision, so the metrics that need a yes/no outcome "
+        f"(`fnr`, `fpr`, `auc`, …) are left out. If one value counts as 1, name it with `positive`."
+    ]
+
+
+def _decision(table: Table, options: Options, notes: list[str], labels: dict[str, Labels]) -> FloatArray | None:
+    if options.threshold is not None and options.score is not None:
         notes.append(f"Decision is 1 where `{options.score}` >= {number_text(options.threshold)}.")
         return None if table.decision is None else np.asarray(table.decision.values, dtype=np.float64)
     if table.decision is None or options.decision is None:
         return None
-    values, _, note = code_binary(table.decision, role="decision", name=options.decision, positive=options.positive)
-    notes.extend([note] if note else [])
-    return values
+    coded = code_binary(table.decision, role="decision", name=options.decision, positive=options.positive)
+    notes.extend([coded.note] if coded.note else [])
+    labels.update({"decision": coded.labels} if coded.labels else {})
+    return coded.values
 
 
 def _group(column: Column, name: str, options: Options) -> tuple[IntArray, tuple[str, ...]]:
@@ -341,6 +375,7 @@ def _score(table: Table, options: Options, keep: NDArray[np.bool_]) -> tuple[Flo
             f"Score `{options.score}` is missing, NaN or infinite in {count_of(n, 'row')} of those used; "
             f"every score must be a finite number. Remove or fill these rows first."
         )
+    _refuse_vast(values, options.score, "Score")
     if table.bins is not None:
         return values, "probability" if (table.bins.low, table.bins.high) == (0.0, 1.0) else "real"
     return values, "probability" if values.min() >= 0 and values.max() <= 1 else "real"
@@ -359,6 +394,17 @@ def numbers_of(column: Column, name: str, role: str) -> FloatArray:
 def _refuse_infinite(outcome: FloatArray | None, keep: NDArray[np.bool_], name: str | None) -> None:
     if outcome is not None and np.isinf(outcome[keep]).any():
         raise DataError(f"Outcome `{name}` is infinite in some rows; every outcome must be a finite number.")
+    if outcome is not None:
+        _refuse_vast(outcome[keep], name, "Outcome")
+
+
+def _refuse_vast(values: FloatArray, name: str | None, role: str) -> None:
+    largest = float(np.abs(values).max(initial=0.0))
+    if largest > LARGEST_VALUE:
+        raise DataError(
+            f"{role} `{name}` reaches {largest:.3g}; values beyond {LARGEST_VALUE:g} cannot be squared and added. "
+            f"Divide the column by a large number first."
+        )
 
 
 def _scatter(values: FloatArray, keep: NDArray[np.bool_]) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,8 +15,10 @@ from evenhand.intake.wording import count_of
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# Counts of identical rows rarely average more than this; survey weights usually do.
-LARGE_MEAN = 100.0
+# A hundred times as many as people live; exact tests on more would not end.
+MOST_COUNTED = 10**12
+# Squares of weights, and sums of them, stay far from the ends of what a double holds.
+SMALLEST, LARGEST = 1e-100, 1e100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -54,6 +57,12 @@ class WeightSums:
                 bad=(~(np.isfinite(weight) & (weight >= 0))).astype(np.int64),
             )
 
+    def span(self, live: NDArray[np.bool_]) -> tuple[float, float]:
+        """Return the smallest and the largest positive weight of the marked records, NaN when there is none."""
+        if not live.any():
+            return math.nan, math.nan
+        return float(np.fmin.reduce(self.low[live])), float(np.fmax.reduce(self.high[live]))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Weights:
@@ -91,8 +100,8 @@ class Weights:
         )
 
 
-def weight_kind(name: str, asked: str, *, broken: int, bad: int, mean: float) -> str:
-    """Decide whether weights are counts or sampling weights, from facts about the whole column.
+def weight_kind(name: str, asked: str, *, broken: int, bad: int, low: float, high: float, total: float) -> str:
+    """Tell counts from sampling weights, from facts about the whole column; what could be either is refused.
 
     Parameters
     ----------
@@ -102,8 +111,10 @@ def weight_kind(name: str, asked: str, *, broken: int, bad: int, mean: float) ->
         The user's word.
     broken, bad : int
         Rows whose weight is not whole; rows whose weight is not allowed at all.
-    mean : float
-        Mean weight.
+    low, high : float
+        The smallest and the largest weight above 0; NaN when there is none.
+    total : float
+        Sum of all weights.
 
     Returns
     -------
@@ -111,7 +122,9 @@ def weight_kind(name: str, asked: str, *, broken: int, bad: int, mean: float) ->
 
     Examples
     --------
-    >>> weight_kind("w", "auto", broken=0, bad=0, mean=2.5)
+    >>> weight_kind("w", "auto", broken=3, bad=0, low=0.5, high=2.0, total=40.0)
+    'sampling'
+    >>> weight_kind("w", "frequency", broken=0, bad=0, low=1.0, high=57.0, total=900.0)
     'frequency'
     """
     if bad:
@@ -124,16 +137,26 @@ def weight_kind(name: str, asked: str, *, broken: int, bad: int, mean: float) ->
             f"Weight `{name}` is not a whole number in {count_of(broken, 'row')}; frequency weights "
             f"count rows. Use weight_kind='sampling'."
         )
-    if asked != "auto":
-        return asked
-    if broken:
-        return "sampling"
-    if mean > LARGE_MEAN:
+    kind = asked if asked != "auto" else "sampling" if broken else "frequency"
+    if kind == "sampling" and (low < SMALLEST or high > LARGEST):
         raise DataError(
-            f"Weight `{name}` holds whole numbers with mean {mean:,.1f}, which look like survey weights "
-            f"and could be counts. Pass weight_kind='sampling' or weight_kind='frequency'."
+            f"Weight `{name}` reaches from {low:.3g} to {high:.3g}; sampling weights must lie between {SMALLEST:g} "
+            f"and {LARGEST:g}. Divide them by their mean: only their ratios matter."
         )
-    return "frequency"
+    # Zeros are dropped, and ones mean the same either way.
+    if asked == "auto" and not broken and high > 1:
+        held = f"from {low:,.0f} to {high:,.0f} that differ" if high > low else f"that all are {high:,.0f}"
+        raise DataError(
+            f"Column `{name}` holds whole numbers {held}: are they numbers of identical people, each of whom is one "
+            f"more row (weight_kind='frequency'), or survey weights, by which each row is still one person "
+            f"(weight_kind='sampling')? The p-values depend on it, so it must be said."
+        )
+    if kind == "frequency" and total > MOST_COUNTED:
+        raise DataError(
+            f"Weight `{name}` counts {total:.3g} rows in all; at most {MOST_COUNTED:,} can be counted. "
+            f"If these are survey weights, use weight_kind='sampling'."
+        )
+    return kind
 
 
 def code_weights(sums: WeightSums | None, options: Options, rows: IntArray, kept: NDArray[np.bool_]) -> Weights:
@@ -157,24 +180,26 @@ def code_weights(sums: WeightSums | None, options: Options, rows: IntArray, kept
     name = options.weight
     if sums is None or name is None:
         return Weights(count=rows)
+    low, high = sums.span(rows > sums.zero)
     kind = weight_kind(
         name,
         options.weight_kind,
         broken=int(sums.broken.sum()),
         bad=int(sums.bad.sum()),
-        mean=float(sums.total.sum()) / max(int(rows.sum()), 1),
+        low=low,
+        high=high,
+        total=float(sums.total.sum()),
     )
-    decided = options.weight_kind == "auto"
     live = kept & (rows > sums.zero)
     if kind == "frequency":
         total = int(sums.total[live].sum())
-        why = " because all are whole numbers" if decided else ""
-        note = f"`{name}` is taken as frequency weights{why}; the rows used stand for {count_of(total, 'row')}."
+        note = f"`{name}` is taken as frequency weights; the rows used stand for {count_of(total, 'row')}."
         return Weights(count=sums.total.astype(np.int64), zero=sums.zero, notes=(note,))
-    why = " because some are not whole numbers" if decided else ""
+    why = " because some are not whole numbers" if options.weight_kind == "auto" else ""
     note = f"`{name}` is taken as sampling weights{why}."
-    low, high = (float(sums.low[live].min()), float(sums.high[live].max())) if live.any() else (1.0, 1.0)
-    if low == high:
+    low, high = sums.span(live)
+    if not low < high:
         equal = f"All sampling weights in `{name}` are equal, so they change nothing."
-        return Weights(count=rows - sums.zero, constant=low, zero=sums.zero, notes=(note, equal))
+        constant = low if low == low else 1.0
+        return Weights(count=rows - sums.zero, constant=constant, zero=sums.zero, notes=(note, equal))
     return Weights(count=rows - sums.zero, total=sums.total, square=sums.square, zero=sums.zero, notes=(note,))

@@ -1,7 +1,19 @@
-"""Models: anything that decides becomes `Model`: a score, a decision, how far a person is from the other one."""
+"""Models: anything that decides becomes `AuditedModel`: a score towards decision 1, a decision, asked in columns."""
 
+from evenhand.models.adapter import adapt, audited_model
+from evenhand.models.audited import AuditedModel
 from evenhand.models.distances import BoundaryDistance, boundary_distance
 from evenhand.models.files import load_model
 from evenhand.models.model import Model, as_model, check_columns
 
-__all__ = ["BoundaryDistance", "Model", "as_model", "boundary_distance", "check_columns", "load_model"]
+__all__ = [
+    "AuditedModel",
+    "BoundaryDistance",
+    "Model",
+    "adapt",
+    "as_model",
+    "audited_model",
+    "boundary_distance",
+    "check_columns",
+    "load_model",
+]

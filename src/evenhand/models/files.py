@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from pathlib import Path
 from typing import Any
 
-from evenhand.errors import MissingDependencyError, UsageError, near_matches
+from evenhand.errors import UsageError, near_matches
 from evenhand.models.onnx import OnnxClassifier, onnx_session
+from evenhand.models.trusted import load_skops
 
 _PICKLES = (".pkl", ".pickle", ".joblib")
-_SAFE = ("sklearn.", "numpy.", "scipy.")
 
 
-def load_model(spec: str | Path, *, trust_pickle: bool = False) -> Any:
+def load_model(spec: str | Path, *, trust_pickle: bool = False, trust_import: bool = True) -> Any:
     """Load a model from a skops or ONNX file, or import it as ``package.module:object``.
 
     Parameters
@@ -22,6 +23,8 @@ def load_model(spec: str | Path, *, trust_pickle: bool = False) -> Any:
         The file, or the name of an importable object.
     trust_pickle : bool
         Allow a pickle. Loading one runs whatever code its maker put in.
+    trust_import : bool
+        Allow ``package.module:object``, which runs that module. A name that stands in a file is not trusted.
 
     Returns
     -------
@@ -30,8 +33,8 @@ def load_model(spec: str | Path, *, trust_pickle: bool = False) -> Any:
 
     Examples
     --------
-    >>> load_model("evenhand.models.model:as_model").__name__
-    'as_model'
+    >>> type(load_model("scipy.special:softmax")).__name__
+    'function'
     """
     text = str(spec)
     suffix = Path(text).suffix.lower()
@@ -41,8 +44,13 @@ def load_model(spec: str | Path, *, trust_pickle: bool = False) -> Any:
         path = Path(text)
         if not path.is_file():
             raise UsageError(f"Model file `{text}` does not exist.")
-        return OnnxClassifier(onnx_session(path)) if suffix == ".onnx" else _skops(path)
+        return OnnxClassifier(onnx_session(path)) if suffix == ".onnx" else load_skops(path)
     if ":" in text and not Path(text).exists():
+        if not trust_import:
+            raise UsageError(
+                f"The plan names the model `{text}`, and importing it would run that module's code. Name it on the "
+                "command line with `--model`, or allow what this plan imports with `--trust-plan`."
+            )
         return _imported(text)
     raise UsageError(
         f"Model `{text}` is not understood. Allowed: a `.skops` or `.onnx` file, or `package.module:object`."
@@ -59,27 +67,20 @@ def _imported(text: str) -> Any:
         if not hasattr(found, part):
             raise UsageError(f"Model `{text}`: `{module}` has no `{part}`.{near_matches(part, dir(found))}")
         found = getattr(found, part)
+    if not _looks_like_a_model(found):
+        raise UsageError(
+            f"Model `{text}` is a {type(found).__name__} that does not look like a model. Name a fitted estimator (it "
+            "has `predict`), a torch module, or a function of your own from a feature array to scores."
+        )
     return found
 
 
-def _skops(path: Path) -> Any:
-    try:
-        import skops.io  # type: ignore[import-not-found,import-untyped,unused-ignore]
-    except ImportError as error:
-        raise MissingDependencyError(
-            "A skops model needs skops. Install it with `pip install 'evenhand[models]'`."
-        ) from error
-    try:
-        unknown = skops.io.get_untrusted_types(file=path)
-    except Exception as error:  # a zip, JSON or type error, as the file happens to be broken
-        raise UsageError(f"Model file `{path}` is not a skops model: {error}.") from error
-    foreign = [name for name in unknown if not name.startswith(_SAFE)]
-    if foreign:
-        raise UsageError(
-            f"Model file `{path}` holds types of other packages, which could run code: {', '.join(foreign)}. Load it "
-            "yourself and pass the object."
-        )
-    return skops.io.load(path, trusted=unknown)
+def _looks_like_a_model(found: Any) -> bool:
+    """Say whether an object may be asked for scores: functions of Python's own library may do anything else."""
+    if hasattr(found, "predict") or (hasattr(found, "forward") and hasattr(found, "parameters")):
+        return not isinstance(found, type)
+    home = str(getattr(found, "__module__", None) or "builtins").partition(".")[0]
+    return callable(found) and not isinstance(found, type) and home not in {*sys.stdlib_module_names, "builtins"}
 
 
 def _pickled(path: Path, trusted: bool) -> Any:

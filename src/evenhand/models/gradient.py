@@ -7,7 +7,7 @@ function with its Jacobian.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -203,10 +203,56 @@ def prefixed(network: Network, matrix: FloatArray, offset: FloatArray) -> Networ
     return Prefixed(network, matrix, offset)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Turned:
+    """A network of two classes with the classes in the other order.
+
+    Parameters
+    ----------
+    network : Network
+        With one output for its second class, or one for each.
+    top : float
+        The sum of the two answers where there is one output: 0 for log-odds, 1 for probabilities.
+    """
+
+    network: Network
+    top: float
+
+    def outputs(self, X: FloatArray) -> FloatArray:
+        """Return the network's outputs, turned."""
+        out = self.network.outputs(X)
+        return self.top - out if out.shape[1] == 1 else out[:, ::-1]
+
+    def pullback(self, X: FloatArray) -> tuple[FloatArray, Pull]:
+        """Return the outputs, turned, and the map from their slopes to input gradients."""
+        out, pull = self.network.pullback(X)
+        if out.shape[1] == 1:
+            return self.top - out, lambda slope: pull(-slope)
+        return out[:, ::-1], lambda slope: pull(np.ascontiguousarray(slope[:, ::-1]))
+
+
+def turned(network: Network, link: str) -> Network:
+    """Return a network with its two classes in the other order; matrices are rewritten, others wrapped.
+
+    Examples
+    --------
+    >>> net = Perceptron(weights=(np.array([[2.0]]),), biases=(np.array([1.0]),))
+    >>> turned(net, "logit").outputs(np.array([[1.0]])).tolist()
+    [[-3.0]]
+    """
+    if isinstance(network, Perceptron) and link == "logit":
+        *first, last = network.weights
+        *before, bias = network.biases
+        one = last.shape[1] == 1
+        weights = (*first, -last if one else np.ascontiguousarray(last[:, ::-1]))
+        return replace(network, weights=weights, biases=(*before, -bias if one else bias[::-1].copy()))
+    return Turned(network, 0.0 if link == "logit" else 1.0)
+
+
 def precision(network: Network) -> Any:
     """Return the floating point type in which a network wants to be followed."""
     inner = network
-    while isinstance(inner, (Rescaled, Prefixed)):
+    while isinstance(inner, (Rescaled, Prefixed, Turned)):
         inner = inner.network
     return getattr(inner, "dtype", np.float64)
 

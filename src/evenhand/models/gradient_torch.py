@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from evenhand.errors import UsageError
 from evenhand.kernels.perceptron import Perceptron
-from evenhand.models.gradient import GradientModel, Pull
+from evenhand.models.gradient import CallableGradient, GradientModel, Pull
 
 FloatArray = NDArray[np.float64]
 
@@ -104,6 +104,36 @@ def is_torch_module(model: Any) -> bool:
     """Say whether a model is a torch module, without importing torch for the question."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(model, torch.nn.Module)
+
+
+def network_of(model: Any, X: FloatArray, *, task: str) -> GradientModel | None:
+    """Return a model that is a network, with what its outputs are; None for anything else.
+
+    Parameters
+    ----------
+    model : object
+        A `GradientModel`, a `CallableGradient`, a torch module or a `TorchGradient`.
+    X : ndarray, shape (rows, inputs)
+        A few rows to look at what it returns.
+    task : {"classes", "regression"}
+        Decides what the outputs of a bare module are.
+
+    Returns
+    -------
+    GradientModel or None
+
+    Examples
+    --------
+    >>> network_of(lambda X: X[:, 0], np.zeros((1, 1)), task="classes") is None
+    True
+    """
+    if isinstance(model, GradientModel):
+        return model
+    if isinstance(model, CallableGradient):
+        return GradientModel(network=model, link=model.link, classes=model.classes, name="function with its gradient")
+    if isinstance(model, TorchGradient) or is_torch_module(model):
+        return torch_model(model, X, task=task)
+    return None
 
 
 def torch_model(model: Any, X: FloatArray, *, task: str) -> GradientModel:

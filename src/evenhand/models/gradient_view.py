@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,13 +12,12 @@ from numpy.typing import NDArray
 
 from evenhand.errors import DataError, EvenhandError, UsageError
 from evenhand.kernels.losses import AbsoluteLoss, LogitLoss, Loss, ProbabilityLoss, SquaredLoss
-from evenhand.models.files import load_model
-from evenhand.models.gradient import CallableGradient, GradientModel, Network, as_columns, prefixed
+from evenhand.models.adapter import adapt
+from evenhand.models.audited import AuditedModel
+from evenhand.models.gradient import GradientModel, Network, as_columns, prefixed, turned
 from evenhand.models.gradient_sklearn import final_step, fold_affine, is_sklearn, sklearn_model
-from evenhand.models.gradient_torch import TorchGradient, is_torch_module, torch_model
 from evenhand.models.input_space import Columns, Input, InputSpace, as_frame, numeric_space, pipeline_space
 from evenhand.models.model import Model
-from evenhand.models.onnx import OnnxClassifier
 
 FloatArray = NDArray[np.float64]
 
@@ -77,10 +75,11 @@ def view_model(
 
     Parameters
     ----------
-    model : object
-        A scikit-learn estimator or pipeline, a torch module or `TorchGradient`, a `CallableGradient`, a
-        `GradientModel`, an `evenhand.models.Model`, an ONNX session or file, or a callable that returns probabilities
-        (numbers for a regression).
+    model : AuditedModel or object
+        From `evenhand.models.audited_model`, or anything `evenhand.models.adapt` takes: a scikit-learn estimator or
+        pipeline, a torch module or `TorchGradient`, a `CallableGradient`, a `GradientModel`, an
+        `evenhand.models.Model`, an ONNX session or file, or a callable that returns probabilities (numbers for a
+        regression).
     features : mapping of str to ndarray
         Columns of the rows to be audited.
     outcome : ndarray, shape (rows,)
@@ -96,21 +95,29 @@ def view_model(
     -------
     ModelView
     """
-    if isinstance(model, str | Path):
-        model = load_model(model)
-    if hasattr(model, "run") and hasattr(model, "get_inputs"):
-        model = OnnxClassifier(model)
     _check_ready(model)
-    classes = getattr(model, "classes_", getattr(model, "classes", None))
-    task = "regression" if outcome_kind != "binary" and not _classifies(model, classes) else "classes"
-    space, core, black = _adapt(model, features, task)
+    asked = (
+        model if isinstance(model, AuditedModel) else adapt(model, features, numeric_outcome=outcome_kind != "binary")
+    )
+    _check_ready(asked.source)
+    task = "regression" if _predicts_number(asked, outcome_kind) else "classes"
+    space, core, black = _adapt(asked, features, task)
+    classes = asked.classes
+    notes = asked.notes
+    if task == "regression" and outcome_kind == "binary":
+        notes = (*notes, "The model predicts a number: its loss is the squared distance to the outcome, 0 or 1.")
     if core is not None:
         classes = core.classes if core.classes is not None else classes
         link, network, tile, name = core.link, core.network, core.tile, core.name
     else:
         assert black is not None
         link, network, tile = ("identity" if task == "regression" else "probability"), None, 2048
-        name = f"{type(model).__name__} (no gradient)"
+        name = f"{asked.name} (no gradient)"
+    if task == "classes" and outcome_kind == "binary" and asked.one == 0:
+        # The second class is outcome 1 from here on, whatever the model's own order is.
+        classes = None if classes is None else (classes[1], classes[0])
+        network = None if network is None else turned(network, link)
+        black = None if black is None else _turned_answers(black)
     score = network.outputs if network is not None else black
     assert score is not None
     sample = _first_answers(score, space.encode({k: v[:256] for k, v in features.items()}), name)
@@ -119,7 +126,7 @@ def view_model(
             f"{name}: answers between {np.nanmin(sample):.3g} and {np.nanmax(sample):.3g} are no probabilities. Return "
             "probabilities, or say that they are log-odds with `CallableGradient(..., link='logit')`."
         )
-    y, labels, notes = _outcome_codes(outcome, outcome_kind, classes, task, sample.shape[1], link)
+    y, labels = _outcome_codes(outcome, outcome_kind, classes, task, sample.shape[1])
     return ModelView(
         name=name,
         space=space,
@@ -161,35 +168,39 @@ def _first_answers(score: Callable[[FloatArray], FloatArray], X: FloatArray, nam
         ) from error
 
 
-def _classifies(model: Any, classes: Any) -> bool:
-    return (
-        classes is not None or hasattr(model, "predict_proba") or getattr(model, "link", "") in ("logit", "probability")
-    )
+def _predicts_number(asked: AuditedModel, outcome_kind: str) -> bool:
+    if asked.network is not None:
+        return asked.network.link == "identity"
+    if asked.classes is not None or isinstance(asked.source, Model):
+        return False
+    return outcome_kind != "binary" or hasattr(asked.source, "predict")
+
+
+def _turned_answers(black: Callable[[FloatArray], FloatArray]) -> Callable[[FloatArray], FloatArray]:
+    def answers(X: FloatArray) -> FloatArray:
+        out = black(X)
+        return 1.0 - out if out.shape[1] == 1 else out[:, ::-1]
+
+    return answers
 
 
 def _adapt(
-    model: Any, features: Columns, task: str
+    asked: AuditedModel, features: Columns, task: str
 ) -> tuple[InputSpace, GradientModel | None, Callable[[FloatArray], FloatArray] | None]:
-    if isinstance(model, CallableGradient):
-        core = GradientModel(network=model, link=model.link, classes=model.classes, name="function with its gradient")
-        return numeric_space(features, None, None), core, None
-    if isinstance(model, GradientModel):
-        return numeric_space(features, None, None), model, None
-    if isinstance(model, TorchGradient) or is_torch_module(model):
-        space = numeric_space(features, None, None)
-        head = space.encode({k: v[:256] for k, v in features.items()})
-        return space, torch_model(model, head, task=task), None
+    model = asked.source
+    if asked.network is not None:
+        return numeric_space(features, None, None), asked.network, None
     if is_sklearn(model):
         steps, last = final_step(model)
         if steps:
             one = {k: v[:1] for k, v in features.items()}
-            steps, affine = fold_affine(steps, lambda some: _width(some, one))
+            steps, affine = fold_affine(steps, lambda some: _width(some, one, asked))
         else:
             affine = None
         if steps:
-            space = pipeline_space(steps, features)
+            space = pipeline_space(steps, features, asked.types)
         elif any(column.dtype.kind not in "biuf" for column in features.values()):
-            space, ask = _raw(model, features, task)
+            space, ask = _raw(asked, features, task)
             return space, None, ask
         else:
             first = final_step(model)[0][0] if affine is not None else last
@@ -208,14 +219,15 @@ def _adapt(
         ask, (matrix, offset) = _asker(last, task, names), affine
         return space, None, lambda X: ask(X @ matrix + offset)
     if any(column.dtype.kind not in "biuf" for column in features.values()):
-        space, ask = _raw(model, features, task)
+        space, ask = _raw(asked, features, task)
         return space, None, ask
     names, number = getattr(model, "feature_names_in_", None), getattr(model, "n_features_in_", None)
     return numeric_space(features, names, number), None, _asker(model, task, names)
 
 
-def _width(steps: list[Any], head: Columns) -> int:
-    return int((pipeline_space(steps, head) if steps else numeric_space(head, None, None)).encode(head).shape[1])
+def _width(steps: list[Any], head: Columns, asked: AuditedModel) -> int:
+    space = pipeline_space(steps, head, asked.types) if steps else numeric_space(head, None, None)
+    return int(space.encode(head).shape[1])
 
 
 def _asker(model: Any, task: str, names: Any) -> Callable[[FloatArray], FloatArray]:
@@ -252,9 +264,9 @@ def _method(model: Any, task: str) -> Callable[[Any], Any]:
     )
 
 
-def _raw(model: Any, features: Columns, task: str) -> tuple[InputSpace, Callable[[FloatArray], FloatArray]]:
+def _raw(asked: AuditedModel, features: Columns, task: str) -> tuple[InputSpace, Callable[[FloatArray], FloatArray]]:
     """Make coordinates for a black box that takes columns with text: numbers and dummies, and back."""
-    names = [str(n) for n in getattr(model, "feature_names_in_", features)]
+    names = [*(asked.inputs or features)]
     inputs: list[Input] = []
     for name in names:
         column = features[name]
@@ -276,7 +288,7 @@ def _raw(model: Any, features: Columns, task: str) -> tuple[InputSpace, Callable
         )
 
     space = InputSpace(inputs=tuple(inputs), encode=encode)
-    ask = _method(model, task)
+    ask = _method(asked.source, task)
 
     def score(X: FloatArray) -> FloatArray:
         columns: dict[str, NDArray[Any]] = {}
@@ -286,26 +298,24 @@ def _raw(model: Any, features: Columns, task: str) -> tuple[InputSpace, Callable
         for block in space.blocks:
             labels = np.array([inputs[j].category for j in block], dtype=object)
             columns[inputs[block[0]].column] = labels[X[:, block].argmax(axis=1)]
-        return as_columns(ask(as_frame({n: columns[n] for n in names})), X.shape[0])
+        return as_columns(ask(asked.encode({n: columns[n] for n in names})), X.shape[0])
 
     return space, score
 
 
 def _outcome_codes(
-    outcome: FloatArray, kind: str, classes: Any, task: str, outputs: int, link: str
-) -> tuple[FloatArray, tuple[str, ...], tuple[str, ...]]:
+    outcome: FloatArray, kind: str, classes: Any, task: str, outputs: int
+) -> tuple[FloatArray, tuple[str, ...]]:
     if task == "regression":
         if outputs != 1:
             raise DataError(f"The outcome is a number and the model has {outputs} outputs; a regression needs one.")
-        return outcome.astype(np.float64), (), ()
+        return outcome.astype(np.float64), ()
     n_classes = max(2, outputs) if classes is None else len(classes)
     if kind == "binary":
         if n_classes != 2:
             raise DataError(f"The outcome has two values and the model has {n_classes} classes.")
         labels = ("0", "1") if classes is None else tuple(str(c) for c in classes)
-        plain = classes is None or _is_number_pair(classes)
-        notes = () if plain else (f"The model's class `{labels[1]}` is taken to be outcome 1.",)
-        return outcome.astype(np.float64), labels, notes
+        return outcome.astype(np.float64), labels
     values = np.arange(n_classes) if classes is None else np.asarray(classes)
     try:
         known = values.astype(np.float64)
@@ -319,15 +329,7 @@ def _outcome_codes(
     strange = np.unique(outcome[known[place] != outcome])
     if strange.size:
         raise DataError(f"Outcomes {strange[:5].tolist()} are not classes of the model; it knows {known[:8].tolist()}.")
-    return place.astype(np.float64), tuple(str(v) for v in values), ()
-
-
-def _is_number_pair(classes: Any) -> bool:
-    try:
-        low, high = (float(c) for c in classes)
-    except (TypeError, ValueError):
-        return False
-    return low < high
+    return place.astype(np.float64), tuple(str(v) for v in values)
 
 
 def _loss(name: str | None, task: str, link: str, clip: float) -> Loss:

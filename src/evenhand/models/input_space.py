@@ -14,9 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import DataError, MissingDependencyError, near_matches
+from evenhand.intake.columns import text_of
+from evenhand.intake.data import FeatureType
 
 FloatArray = NDArray[np.float64]
 Columns = Mapping[str, NDArray[Any]]
+Types = Mapping[str, FeatureType]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,18 +185,72 @@ def numeric_space(columns: Columns, names: Sequence[str] | None, expected: int |
     return InputSpace(inputs=tuple(Input(name) for name in order), encode=encode)
 
 
-def as_frame(columns: Columns) -> Any:
-    """Return the features as a pandas frame, the form in which pipelines know columns by name."""
+def as_frame(columns: Columns, types: Types | None = None) -> Any:
+    """Return the features as a pandas frame, the form in which pipelines know columns by name.
+
+    Parameters
+    ----------
+    columns : mapping of str to ndarray
+        The features.
+    types : mapping of str to FeatureType, optional
+        How columns were kept where the model was fitted; they are given back so.
+
+    Returns
+    -------
+    pandas.DataFrame
+
+    Examples
+    --------
+    >>> job = FeatureType(kind="category", categories=("b", "a"))
+    >>> as_frame({"job": np.array(["a", "b"], dtype=object)}, {"job": job})["job"].cat.categories.tolist()
+    ['b', 'a']
+    """
     try:
         import pandas
     except ImportError as error:
         raise MissingDependencyError(
             "This model takes columns by name, for which pandas is needed: pip install evenhand[pandas]."
         ) from error
-    return pandas.DataFrame({name: np.asarray(column) for name, column in columns.items()})
+    types = types or {}
+    return pandas.DataFrame(
+        {name: _typed(np.asarray(c), types[name]) if name in types else np.asarray(c) for name, c in columns.items()}
+    )
 
 
-def pipeline_space(transformers: Sequence[Any], columns: Columns) -> InputSpace:
+def own_values(column: NDArray[Any], kind: FeatureType | None) -> NDArray[Any]:
+    """Return categories that are not texts as the source's own values, and anything else as it is.
+
+    Examples
+    --------
+    >>> own_values(np.array(["3", "1"], dtype=object), FeatureType(kind="category", categories=(1, 3))).tolist()
+    [3, 1]
+    """
+    if kind is None or kind.kind != "category" or all(isinstance(c, str) for c in kind.categories):
+        return column
+    place = {text_of(c): c for c in kind.categories}
+    return np.array([place.get(text_of(v)) for v in column])
+
+
+def _typed(column: NDArray[Any], kind: FeatureType) -> Any:
+    import pandas
+
+    if kind.kind == "category":
+        texts = [text_of(c) for c in kind.categories]
+        codes = pandas.Categorical(column, categories=texts).codes
+        return pandas.Categorical.from_codes(
+            codes, dtype=pandas.CategoricalDtype(list(kind.categories), ordered=kind.ordered)
+        )
+    if column.dtype.kind != "f":
+        return column
+    if kind.kind == "truth":
+        return column == 1 if bool(((column == 0) | (column == 1)).all()) else column
+    # What was moved between whole numbers stays there.
+    with np.errstate(invalid="ignore"):
+        whole = bool((np.isfinite(column) & (column == np.rint(column)) & (np.abs(column) < 2**53)).all())
+    return column.astype(np.int64) if whole else column
+
+
+def pipeline_space(transformers: Sequence[Any], columns: Columns, types: Types | None = None) -> InputSpace:
     """Make the space after a pipeline's fitted transformers.
 
     Scalers, imputers, one-hot encoders and column transformers are followed exactly; any other step gets the
@@ -205,6 +262,8 @@ def pipeline_space(transformers: Sequence[Any], columns: Columns) -> InputSpace:
         The steps before the last.
     columns : mapping of str to ndarray
         The features.
+    types : mapping of str to FeatureType, optional
+        See `as_frame`.
 
     Returns
     -------
@@ -221,7 +280,7 @@ def pipeline_space(transformers: Sequence[Any], columns: Columns) -> InputSpace:
         if wanted is None and all(features[n].dtype.kind in "biuf" for n in order):
             X: Any = np.column_stack([np.asarray(features[n], dtype=np.float64) for n in order])
         else:
-            X = as_frame({n: features[n] for n in order})
+            X = as_frame({n: features[n] for n in order}, types)
         for step in transformers:
             X = step.transform(X)
         X = X.toarray() if hasattr(X, "toarray") else X

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from evenhand.errors import DataError, UsageError
 from evenhand.models.distances import BoundaryDistance, check_request, searched_words, units_of
 from evenhand.models.gradient_sklearn import final_step, is_sklearn
-from evenhand.models.input_space import Columns, InputSpace, as_frame, pipeline_space
+from evenhand.models.input_space import Columns, InputSpace, Types, as_frame, pipeline_space
 from evenhand.models.kernel import is_kernel_machine, kernel_distance
 from evenhand.models.linear import linear_form, plane_distance
 from evenhand.models.model import Model, as_model
@@ -60,7 +60,7 @@ def is_number(column: NDArray[Any]) -> bool:
     return True
 
 
-def category_columns(source: Any, columns: Columns) -> list[str]:
+def category_columns(source: Any, columns: Columns, types: Types | None = None) -> list[str]:
     """Return the columns along which the model has no distance: text, and numbers that its pipeline one-hot encodes.
 
     Parameters
@@ -69,6 +69,8 @@ def category_columns(source: Any, columns: Columns) -> list[str]:
         Anything `evenhand.models.as_model` takes.
     columns : mapping of str to ndarray
         The model's inputs.
+    types : mapping of str to FeatureType, optional
+        How columns were kept where the model was fitted.
 
     Returns
     -------
@@ -80,7 +82,7 @@ def category_columns(source: Any, columns: Columns) -> list[str]:
     >>> category_columns(None, {"age": np.array([30, 40]), "job": np.array(["Sales", "Craft"])})
     ['job']
     """
-    space, _ = _taken_apart(source, columns)
+    space, _ = _taken_apart(source, columns, types)
     coded = set() if space is None else {i.column for i in space.inputs if i.category is not None}
     return [name for name, column in columns.items() if name in coded or not is_number(column)]
 
@@ -89,6 +91,8 @@ def mixed_distance(
     source: Any,
     columns: Columns,
     *,
+    types: Types | None = None,
+    positive: Any = None,
     threshold: float | None = None,
     norm: str = "l2",
     scale: str | Sequence[float] = "std",
@@ -111,8 +115,10 @@ def mixed_distance(
         A fitted scikit-learn estimator or pipeline; or a callable that takes a data frame.
     columns : mapping of str to ndarray
         The model's inputs in their own units.
-    threshold : float, optional
-        Decision 1 from this score on; by default the model's own decision.
+    types : mapping of str to FeatureType, optional
+        How columns were kept where the model was fitted.
+    positive, threshold
+        The class that is decision 1, and the score it begins at; see `evenhand.models.as_model`.
     norm : {"l2", "l1", "linf"}
         Length of a move.
     scale : {"std", "range", "none"} or sequence of float
@@ -140,7 +146,7 @@ def mixed_distance(
     [0.5, 2.5, 3.5, 0.5]
     """
     check_request(norm, method)
-    rows = _rows(source, columns, threshold, categorical)
+    rows = _rows(source, columns, types, positive, threshold, categorical)
     X, inner = rows.X, rows.inner
     unit, words = units_of(X, scale)
     told: dict[str, Any] = {
@@ -224,10 +230,17 @@ class _Rows:
         return BoundaryDistance(distance=distance, decision=self.decision, method=method, described=described)
 
 
-def _rows(source: Any, columns: Columns, threshold: float | None, categorical: Sequence[str]) -> _Rows:
+def _rows(
+    source: Any,
+    columns: Columns,
+    types: Types | None,
+    positive: Any,
+    threshold: float | None,
+    categorical: Sequence[str],
+) -> _Rows:
     wanted = getattr(source, "feature_names_in_", None)
     columns = {n: c for n, c in columns.items() if wanted is None or n in wanted}
-    fixed = {*category_columns(source, columns), *categorical}
+    fixed = {*category_columns(source, columns, types), *categorical}
     moving = tuple(n for n in columns if n not in fixed)
     columns = {n: np.asarray(c, dtype=float) if n in moving else c for n, c in columns.items()}
     for name in moving:
@@ -235,10 +248,10 @@ def _rows(source: Any, columns: Columns, threshold: float | None, categorical: S
             raise DataError(f"Feature `{name}` has missing or infinite values; fill or drop them first.")
     n = len(next(iter(columns.values())))
     X = np.column_stack([np.empty((n, 0)), *(columns[name] for name in moving)])
-    space, last = _taken_apart(source, columns)
+    space, last = _taken_apart(source, columns, types)
     A = None if space is None else _affine(space.encode, columns, moving, X)
     if space is not None and A is not None:
-        inner, E = as_model(last, threshold=threshold), space.encode(columns)
+        inner, E = as_model(last, threshold=threshold, positive=positive), space.encode(columns)
 
         def ask(method: Callable[[FloatArray], FloatArray]) -> Callable[[FloatArray, IntArray], FloatArray]:
             def at(points: FloatArray, of: IntArray) -> FloatArray:
@@ -256,15 +269,15 @@ def _rows(source: Any, columns: Columns, threshold: float | None, categorical: S
             name=type(last).__name__, columns=columns, moving=moving, X=X, decision=decision, decide=ask(decided),
             margin=margin, inner=inner, encode=space.encode, E=E, A=A,
         )  # fmt: skip
-    model = as_model(source, threshold=threshold)
+    model = as_model(source, threshold=threshold, positive=positive)
 
     def framed(points: FloatArray, of: IntArray) -> Any:
         # A logarithm has no value below 0. A clipped point is nearer to its row, so distances stay upper bounds.
         points = np.clip(points, X.min(axis=0), X.max(axis=0))
         moved = {name: points[:, j] for j, name in enumerate(moving)}
-        return as_frame({name: moved[name] if name in moved else c[of] for name, c in columns.items()})
+        return as_frame({name: moved[name] if name in moved else c[of] for name, c in columns.items()}, types)
 
-    frame = as_frame(columns)
+    frame = as_frame(columns, types)
     try:
         decision, decided = model.decide(frame), _decider(model, frame)
     except (TypeError, ValueError) as error:
@@ -279,18 +292,18 @@ def _rows(source: Any, columns: Columns, threshold: float | None, categorical: S
         name=model.name, columns=columns, moving=moving, X=X, decision=decision,
         decide=lambda z, of: decided(framed(z, of)),
         margin=lambda z, of: model.score(framed(z, of)) - model.threshold,
-        inner=None, encode=as_frame, E=np.empty((n, 0)), A=np.empty((len(moving), 0)),
+        inner=None, encode=lambda some: as_frame(some, types), E=np.empty((n, 0)), A=np.empty((len(moving), 0)),
     )  # fmt: skip
 
 
-def _taken_apart(source: Any, columns: Columns) -> tuple[InputSpace | None, Any]:
+def _taken_apart(source: Any, columns: Columns, types: Types | None) -> tuple[InputSpace | None, Any]:
     """Return the space behind a pipeline's transformers, and its classifier; no space for anything else."""
     source = getattr(source, "best_estimator_", source)  # of a grid search
     steps, last = final_step(source) if is_sklearn(source) else ([], source)
     if not steps:
         return None, source
     try:
-        return pipeline_space(steps, columns), last
+        return pipeline_space(steps, columns, types), last
     except DataError:
         raise
     except (ValueError, IndexError):  # a step whose inputs cannot be followed: the whole pipeline is asked

@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import DataError, UsageError, near_matches
 from evenhand.models.onnx import OnnxClassifier, onnx_session
+from evenhand.models.orientation import class_of_one
 
 FloatArray = NDArray[np.float64]
 
@@ -70,11 +71,12 @@ def as_model(
         A `Model`; a fitted scikit-learn estimator or pipeline; an ONNX file or session; a torch module; or a
         callable from a feature array to scores, shape (n,) or (n, 2).
     threshold : float, optional
-        Decision 1 from this score on. By default an estimator's own decision, and 0.5 for anything else.
+        Decision 1 from this score on. By default a classifier's own decision, and 0.5 for functions and torch modules.
+        A regressor has no decision of its own.
     features : sequence of str, optional
         Column names, for estimators that were fitted on a data frame.
     positive : object, optional
-        The class that is decision 1; by default the last of the estimator's two.
+        The class that is decision 1; see `evenhand.models.orientation.class_of_one`.
 
     Returns
     -------
@@ -100,6 +102,11 @@ def as_model(
         return _from_scores(type(source).__name__, _torch_scores(source), threshold, source)
     if callable(source):
         return _from_scores(getattr(source, "__name__", "callable"), source, threshold, source)
+    refuse_other(source)
+
+
+def refuse_other(source: Any) -> NoReturn:
+    """Say that something is not a model, and what is."""
     raise UsageError(
         f"A {type(source).__name__} is not a model. Allowed: a fitted estimator, an ONNX file, a torch module, or a "
         "callable from a feature array to scores."
@@ -213,7 +220,8 @@ def _estimator(source: Any, threshold: float | None, features: Sequence[str] | N
     classes = getattr(source, "classes_", None)
     if classes is not None and len(classes) != 2:
         raise UsageError(f"The classifier has {len(classes)} classes; audits of decisions need 2.")
-    which = 1 if positive is None or classes is None else int(np.flatnonzero(np.asarray(classes) == positive)[0])
+    name = type(source).__name__
+    which = 1 if classes is None else class_of_one(classes, name=name, positive=positive)[0]
     sign = 1.0 if which == 1 else -1.0
 
     def ask(method: str, X: FloatArray) -> Any:
@@ -222,8 +230,12 @@ def _estimator(source: Any, threshold: float | None, features: Sequence[str] | N
             warnings.filterwarnings("ignore", message="X does not have valid feature names")
             return np.asarray(getattr(source, method)(_framed(source, X, features)))
 
-    name = type(source).__name__
     if classes is None:  # a regressor: its prediction is the score
+        if threshold is None:
+            raise UsageError(
+                f"The model `{name}` predicts a number, and from which on the decision is 1 is not known. Say it with "
+                "`threshold`, or give a classifier."
+            )
         return _from_scores(name, lambda X: ask("predict", X), threshold, source)
     if threshold is None and hasattr(source, "decision_function"):
 

@@ -54,7 +54,7 @@ class OnnxClassifier:
     Attributes
     ----------
     classes_ : ndarray
-        0 and 1; decision 1 from a probability of 0.5 on.
+        The classes in the order of their probabilities: 0 and 1 until `learn_classes` has seen the session's own.
     n_features_in_ : int
         Columns it takes, where it says so.
     feature_names_in_ : ndarray of str
@@ -72,8 +72,34 @@ class OnnxClassifier:
         elif widths[0] is not None:
             self.n_features_in_ = widths[0]
 
+    def learn_classes(self, X: Any) -> None:
+        """Find the names of the classes in the session's answers about some rows.
+
+        Parameters
+        ----------
+        X : frame or ndarray
+            Rows; both decisions should occur among them.
+        """
+        answers = self._session.run(None, self._feed(X))
+        last = answers[-1]
+        if isinstance(last, list):  # one mapping of class to probability per row
+            if last and len(last[0]) == 2:
+                self.classes_ = np.array(sorted(last[0]))
+            return
+        values, said = np.asarray(last), np.asarray(answers[0]).reshape(-1)
+        if len(answers) < 2 or values.shape != (len(said), 2):
+            return
+        clear = values[:, 0] != values[:, 1]
+        found = [np.unique(said[clear & (values.argmax(axis=1) == side)].astype(said.dtype)) for side in (0, 1)]
+        if all(len(f) == 1 for f in found) and found[0][0] != found[1][0]:
+            self.classes_ = np.array([found[0][0], found[1][0]])
+        elif sorted(map(len, found)) == [0, 1]:
+            known = max(found, key=len)[0]
+            if isinstance(known, str) or known not in (0, 1):  # only one of its classes was seen
+                self.classes_ = np.array([f[0] if len(f) else f"other than {known}" for f in found], dtype=object)
+
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return the probabilities of class 0 and class 1, shape (rows, 2)."""
+        """Return the probabilities of the two classes, shape (rows, 2)."""
         last = self._session.run(None, self._feed(X))[-1]  # classifiers give labels first, probabilities last
         if isinstance(last, list):  # one mapping of class to probability per row
             last = [[row[key] for key in sorted(row)] for row in last]
@@ -87,9 +113,9 @@ class OnnxClassifier:
         one = np.clip(one, 0.0, 1.0)
         return np.column_stack([1 - one, one])
 
-    def predict(self, X: Any) -> NDArray[np.int64]:
-        """Return decisions 0 or 1."""
-        return (self.predict_proba(X)[:, 1] >= 0.5).astype(np.int64)
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return each row's class."""
+        return np.asarray(self.classes_[(self.predict_proba(X)[:, 1] >= 0.5).astype(np.int64)])
 
     def _feed(self, X: Any) -> Mapping[str, Any]:
         if not hasattr(self, "feature_names_in_"):

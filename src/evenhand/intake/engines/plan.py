@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from evenhand.errors import DataError
 from evenhand.intake.columns import Column, from_values
+from evenhand.intake.dependence import identifier_names, identifier_note
 from evenhand.intake.labels import code_binary, positive_for
 from evenhand.intake.options import Options
 from evenhand.intake.records import MOST_LABELS, ScoreBins, Table
@@ -124,6 +125,35 @@ def engine_cells(engine: Engine, options: Options) -> Table:
         numeric = True
 
 
+def repeated_identifiers(engine: Engine, names: Sequence[str], options: Options) -> tuple[str, ...]:
+    """Say which columns that name people repeat; asks the engine only when a column's name says that it does.
+
+    Parameters
+    ----------
+    engine : Engine
+        Where the rows are.
+    names : sequence of str
+        All columns of the table.
+    options : Options
+        What was asked.
+
+    Returns
+    -------
+    tuple of str
+        Sentences.
+    """
+    work = _Pass()
+    candidates = identifier_names(names, options.results)
+    for name in candidates:
+        work.sums[f"rows:{name}"] = f"count({engine.quote(name)})"
+        work.sums[f"people:{name}"] = f"count(DISTINCT {engine.quote(name)})"
+    if not candidates:
+        return ()
+    found = {key: int(_numbers(array)[0]) for key, array in work.run(engine, 1).items()}
+    notes = [identifier_note(name, found[f"rows:{name}"], found[f"people:{name}"]) for name in candidates]
+    return tuple(note for note in notes if note is not None)
+
+
 def _plan(engine: Engine, options: Options, facts: _Facts) -> _Pass:
     work = _Pass()
     score = None if options.score is None else _double(engine, options.score)
@@ -138,7 +168,7 @@ def _plan(engine: Engine, options: Options, facts: _Facts) -> _Pass:
             work.sums["outcome:sum"] = f"sum({y})" if weight is None else f"sum({weight} * {y})"
         else:
             work.keys["outcome"] = outcome if engine.kinds[options.outcome] != "other" else _text(outcome)
-    if options.threshold is not None:
+    if options.threshold is not None and score is not None:
         work.keys["decision"] = f"CASE WHEN {score} >= {number_sql(options.threshold)} THEN 1 ELSE 0 END"
     elif options.decision is not None:
         decision = engine.quote(options.decision)
@@ -169,7 +199,6 @@ def _learn(engine: Engine, options: Options, numeric: bool) -> _Facts:
     work.sums["high"] = f"max(CASE WHEN {inside} THEN {score} END)"
     if options.weight is not None:
         work.sums.update(_weight_sums(_double(engine, options.weight)))
-        work.sums["rows"] = "count(*)"
     found = {name: _numbers(array) for name, array in work.run(engine, 1).items()}
     low, high = (float(np.nan_to_num(found[k][0])) for k in ("low", "high"))
     calibrated = low >= 0 and high <= 1
@@ -180,7 +209,9 @@ def _learn(engine: Engine, options: Options, numeric: bool) -> _Facts:
             options.weight_kind,
             broken=int(found["weight:broken"][0]),
             bad=int(found["weight:bad"][0]),
-            mean=float(found["weight:total"][0]) / max(float(found["rows"][0]), 1.0),
+            low=float(found["weight:low"][0]),
+            high=float(found["weight:high"][0]),
+            total=float(found["weight:total"][0]),
         )
         frequency = kind == "frequency"
     outcome_sql, outcome_kind = None, "none"
@@ -207,7 +238,7 @@ def _outcome_sql(engine: Engine, options: Options) -> str | None:
     work = _Pass()
     work.keys["value"], work.sums["rows"] = key, "count(*)"
     column = from_values(work.run(engine, MOST_LABELS)["value"], name)
-    coded, kind, _ = code_binary(column, role="outcome", name=name, positive=options.positive)
+    coded, kind, _, _ = code_binary(column, role="outcome", name=name, positive=options.positive)
     if kind == "numeric":
         return None
     if column.kind == "label":
@@ -347,7 +378,7 @@ def _looks_numeric(engine: Engine, options: Options) -> bool:
 def _is_numeric(column: Column, options: Options) -> bool:
     if column.kind != "number" or options.outcome is None:
         return False
-    return code_binary(column, role="outcome", name=options.outcome, positive=options.positive)[1] == "numeric"
+    return code_binary(column, role="outcome", name=options.outcome, positive=options.positive).kind == "numeric"
 
 
 def _refuse_text(engine: Engine, options: Options) -> None:

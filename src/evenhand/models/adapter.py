@@ -1,0 +1,288 @@
+"""From anything that decides to `AuditedModel`: made once per audit, from the model and the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from evenhand.errors import UsageError
+from evenhand.intake.data import AuditData, FeatureType, Labels
+from evenhand.models.agreement import check_agreement, separating_cut, threshold_of_data
+from evenhand.models.audited import Answers, AuditedModel, NotFiniteError, in_unit, logits_of
+from evenhand.models.files import load_model
+from evenhand.models.gradient import GradientModel
+from evenhand.models.gradient_torch import network_of
+from evenhand.models.input_space import Columns, own_values
+from evenhand.models.model import Model, check_columns, refuse_other
+from evenhand.models.onnx import OnnxClassifier
+from evenhand.models.orientation import class_of_one
+
+FloatArray = NDArray[np.float64]
+
+
+def adapt(
+    source: Any,
+    columns: Columns,
+    *,
+    labels: Mapping[str, Labels] | None = None,
+    types: Mapping[str, FeatureType] | None = None,
+    numeric_outcome: bool = False,
+    positive: Any = None,
+    threshold: float | None = None,
+) -> AuditedModel:
+    """Give a model its face, from the columns it is asked in.
+
+    Parameters
+    ----------
+    source : object
+        A fitted estimator or pipeline, an ONNX session or file, a torch module, a network with its gradient, a `Model`,
+        or a callable. A callable gets a float array of shape (rows, columns) when all columns are numbers, else a data
+        frame.
+    columns : mapping of str to ndarray
+        The features.
+    labels, types
+        See `AuditData`.
+    numeric_outcome : bool
+        Whether the outcome is a number, so that a network predicts it rather than classes.
+    positive : object, optional
+        The class that is decision 1, where the labels do not say it.
+    threshold : float, optional
+        Decision 1 from this score on, in place of the model's own decision.
+
+    Returns
+    -------
+    AuditedModel
+
+    Examples
+    --------
+    >>> columns = {"x": np.array([1.0, 2.0]), "sex": np.array(["F", "M"])}
+    >>> adapt(lambda frame: frame["x"] / 4 + 0.1 * (frame["sex"] == "M"), columns).score(columns).tolist()
+    [0.25, 0.6]
+    """
+    if isinstance(source, str | Path):
+        source = load_model(source)
+    if hasattr(source, "run") and hasattr(source, "get_inputs"):
+        source = OnnxClassifier(source)
+    told = check_columns(source, columns)
+    labels = labels or {}
+    own = {n: own_values(np.asarray(c), (types or {}).get(n)) for n, c in columns.items()}
+    numeric = all(c.dtype.kind in "biuf" for c in own.values())
+    fitted_on = getattr(source, "feature_names_in_", None)
+    blank = AuditedModel(
+        name=source.name if isinstance(source, Model) else getattr(source, "__name__", type(source).__name__),
+        source=source,
+        ask=_nothing,
+        threshold=threshold,
+        inputs=None if fitted_on is None else tuple(str(n) for n in fitted_on),
+        framed=fitted_on is not None or not numeric,
+        types=_types(source, own, types or {}),
+        notes=tuple(told),
+    )
+    if isinstance(source, Model):
+        return replace(
+            blank, ask=source.score, choose=source.decide, probability=source.probability, threshold=source.threshold,
+            framed=not numeric,
+        )  # fmt: skip
+    network = None
+    if numeric:
+        head = np.column_stack([np.asarray(c[:256], dtype=np.float64) for c in own.values()])
+        regression = numeric_outcome and getattr(source, "link", "") not in ("logit", "probability")
+        network = network_of(source, head, task="regression" if regression else "classes")
+    if network is not None:
+        return _network(replace(blank, network=network), labels, positive, network)
+    if isinstance(source, OnnxClassifier):
+        source.learn_classes(blank.encode(columns))
+    if hasattr(source, "predict"):
+        return _estimator(blank, labels, positive, numeric_outcome)
+    if not callable(source):
+        refuse_other(source)
+    made = _asked(replace(blank, ask=source), columns)
+    if made.seen is not None and made.seen.score is not None and in_unit(made.seen.score):
+        made = replace(made, probability=True, threshold=0.5 if threshold is None else threshold)
+    return replace(made, notes=(*made.notes, _stated(made, labels)))
+
+
+def _asked(model: AuditedModel, columns: Columns) -> AuditedModel:
+    """Ask for the scores of the audited rows, once."""
+    if model.problem or (model.seen is not None and model.seen.columns is columns):
+        return model
+    try:
+        return replace(model, seen=Answers(columns=columns, score=_kept(model.score(columns))))
+    except NotFiniteError as error:
+        return replace(model, problem=str(error))
+
+
+def _kept(values: FloatArray) -> FloatArray:
+    copy = np.array(values)  # a model may return a part of what it was given
+    copy.flags.writeable = False
+    return copy
+
+
+def _estimator(blank: AuditedModel, labels: Mapping[str, Labels], positive: Any, numeric_outcome: bool) -> AuditedModel:
+    source, threshold = blank.source, blank.threshold
+    known = getattr(source, "classes_", None)
+    if known is None and not hasattr(source, "predict_proba"):  # a regressor: its prediction is the score
+        return replace(blank, ask=source.predict)
+    classes = (0, 1) if known is None else tuple(known)
+    if len(classes) != 2:
+        why = f"The classifier `{blank.name}` has {len(classes)} classes; audits of decisions need 2."
+        return replace(blank, ask=source.predict, classes=classes, problem=why)
+    try:
+        one, note = class_of_one(classes, labels, name=blank.name, positive=positive)
+    except UsageError as error:
+        if not numeric_outcome:
+            raise
+        return replace(blank, ask=source.predict, classes=classes, problem=str(error))
+
+    def chosen(given: Any) -> Any:
+        return np.asarray(source.predict(given)) == classes[one]
+
+    def probability(given: Any) -> Any:
+        out = np.asarray(source.predict_proba(given), dtype=float)
+        if out.ndim == 2 and out.shape[1] == 2:
+            return out[:, one]
+        return out if one == 1 else 1 - out
+
+    def margin(given: Any) -> Any:
+        return (1.0 if one == 1 else -1.0) * np.asarray(source.decision_function(given), dtype=float)
+
+    threshold = _tuned(source, classes, one) if threshold is None else threshold
+    made = replace(blank, classes=classes, one=one, notes=(*blank.notes, *([note] if note else [])))
+    if known is not None and threshold is None:
+        made = replace(made, choose=chosen)
+    if hasattr(source, "predict_proba"):
+        return replace(made, ask=probability, probability=True, threshold=0.5 if threshold is None else threshold)
+    if hasattr(source, "decision_function"):
+        return replace(made, ask=margin, threshold=0.0 if threshold is None else threshold)
+    return replace(made, ask=chosen, probability=True, threshold=0.5)
+
+
+def _tuned(source: Any, classes: tuple[Any, ...], one: int) -> float | None:
+    """Return the probability of decision 1 at which scikit-learn's classifiers with a tuned threshold decide."""
+    if type(source).__name__ not in ("FixedThresholdClassifier", "TunedThresholdClassifierCV"):
+        return None
+    cut = getattr(source, "best_threshold_", getattr(source, "threshold", None))
+    if not isinstance(cut, int | float) or getattr(source, "response_method", "auto") == "decision_function":
+        return None
+    label = getattr(source, "pos_label", None)
+    return (
+        float(cut)
+        if (label is None and one == 1) or (label is not None and label == classes[one])
+        else 1.0 - float(cut)
+    )
+
+
+def _network(blank: AuditedModel, labels: Mapping[str, Labels], positive: Any, network: GradientModel) -> AuditedModel:
+    head = f"{type(blank.source).__name__}" if blank.name == "function" else blank.name
+    if network.link == "identity":
+        return replace(blank, ask=lambda X: network.network.outputs(X)[:, 0])
+    classes, one, note = network.classes, 1, ""
+    if classes is not None and len(classes) != 2:
+        why = f"The network `{head}` has {len(classes)} classes; audits of decisions need 2."
+        return replace(blank, classes=tuple(classes), problem=why)
+    if classes is not None:
+        one, note = class_of_one(classes, labels, name=head, positive=positive)
+
+    def ask(X: FloatArray) -> FloatArray:
+        if network.link == "logit":
+            return np.asarray(special.expit(logits_of(network, one, X)))
+        out = network.network.outputs(X)
+        return out[:, one] if out.shape[1] == 2 else out[:, 0] if one == 1 else 1 - out[:, 0]
+
+    made = replace(
+        blank, ask=ask, probability=True, threshold=0.5 if blank.threshold is None else blank.threshold,
+        classes=None if classes is None else tuple(classes), one=one,
+    )  # fmt: skip
+    kind = "log-odds" if network.link == "logit" else "probabilities"
+    told = (note or _stated(made, labels), f"Outputs of the model `{head}` are taken as {kind}.")
+    return replace(made, notes=(*blank.notes, *told))
+
+
+def _stated(model: AuditedModel, labels: Mapping[str, Labels]) -> str:
+    words = [one.one[0] for role in ("decision", "outcome") if (one := labels.get(role)) is not None and one.one]
+    said = f" (`{words[0]}`)" if words and words[0] != "1" else ""
+    cut = "" if model.threshold is None else f", from {model.threshold:g} on"
+    return f"The model `{model.name}` does not name its classes: larger scores are taken to mean decision 1{said}{cut}."
+
+
+def _types(source: Any, own: Columns, types: Mapping[str, FeatureType]) -> dict[str, FeatureType]:
+    """Return the columns' types, with texts as categories for models that take text in this form only."""
+    found = dict(types)
+    mask = getattr(source, "is_categorical_", None)  # scikit-learn's gradient boosting
+    names = getattr(source, "feature_names_in_", None)
+    if mask is not None and names is not None:
+        wanted = {str(n) for n, is_category in zip(names, mask, strict=True) if is_category}
+    elif type(source).__module__.split(".")[0] in ("lightgbm", "xgboost"):
+        wanted = {n for n, c in own.items() if c.dtype.kind not in "biuf"}
+    else:
+        return found
+    for name in wanted & set(own):
+        if found.get(name, FeatureType(kind="")).kind != "category" and own[name].dtype.kind not in "biuf":
+            texts = sorted({str(v) for v in own[name] if v is not None})
+            found[name] = FeatureType(kind="category", categories=tuple(texts))
+    return found
+
+
+def _nothing(_: Any) -> Any:
+    raise UsageError("This model gives no score.")
+
+
+def audited_model(model: Any, data: AuditData, *, positive: Any = None, threshold: float | None = None) -> AuditedModel:
+    """Give a model the face in which the audits of these data ask it, and check it against their decisions.
+
+    Parameters
+    ----------
+    model : object
+        Anything `adapt` takes. An `AuditedModel` is returned as it is, unless a class or a threshold is named.
+    data : AuditData
+        With features.
+    positive : object, optional
+        The class that is decision 1, where the labels of the data do not say it.
+    threshold : float, optional
+        Decision 1 from this score on. By default that of the data, else the model's own.
+
+    Returns
+    -------
+    AuditedModel
+
+    Raises
+    ------
+    DataError
+        When the model's decisions contradict those of the data.
+    UsageError
+        When it cannot be known which class is decision 1.
+
+    Examples
+    --------
+    >>> data = AuditData.from_arrays(outcome=["no", "yes"], groups={"g": ["a", "b"]}, features={"x": [0.2, 0.7]})
+    >>> audited_model(lambda X: X[:, 0], data).decide(data.features).tolist()
+    [0.0, 1.0]
+    """
+    if isinstance(model, AuditedModel):
+        if positive is None and threshold is None:
+            return model
+        model = model.source
+    said = {
+        "labels": data.labels,
+        "types": data.feature_types,
+        "numeric_outcome": data.outcome_kind == "numeric",
+        "positive": positive,
+    }
+    made = _asked(adapt(model, data.features, **said, threshold=threshold), data.features)
+    if made.problem:
+        return made
+    score = made.score(data.features)
+    cut = threshold_of_data(data, score) if threshold is None else None
+    if cut is not None and not isinstance(made.source, Model):  # which says itself from where on
+        made = replace(made, threshold=cut, choose=None)
+    elif made.threshold is None:
+        made = replace(made, threshold=separating_cut(data, score))
+    decision = None if made.threshold is None else _kept(made.decide(data.features))
+    made = replace(made, seen=Answers(columns=data.features, score=score, decision=decision))
+    return replace(made, notes=(*made.notes, *check_agreement(made, data, score, decision)))
