@@ -57,7 +57,8 @@ def test_enumeration_within_outcome_by_brute_force() -> None:
             moved = AucSamples(score=s, outcome=y, codes=label, n_groups=2)
             null.append(moved.test(0, 1, Draws(method="limit")).statistic)
     assert result.exact
-    assert result.pvalue == pytest.approx(np.mean(np.abs(null) >= abs(observed) - 1e-9))
+    tails = [np.mean(sign * np.array(null) >= sign * observed - 1e-9) for sign in (1, -1)]
+    assert result.pvalue == pytest.approx(min(1, 2 * min(tails)))
 
 
 def test_rows_and_bins_have_one_law() -> None:
@@ -76,7 +77,7 @@ def test_all_rows_may_be_permuted() -> None:
     s, y, g = scored()
     samples = AucSamples(score=s, outcome=y, codes=g, n_groups=3)
     every = samples.test(0, 1, Draws(n_resamples=199, permute="all"))
-    within = samples.test(0, 1, Draws(n_resamples=199))
+    within = samples.test(0, 1, Draws(n_resamples=199, method="permutation"))
     assert "within outcome" in within.method
     assert "within outcome" not in every.method
     assert every.null.tobytes() != within.null.tobytes()
@@ -141,32 +142,72 @@ def test_perfect_separation_in_a_small_group_is_not_evidence() -> None:
     assert low < 0 < high <= 0.2
 
 
-def test_interval_and_equivalence_agree() -> None:
+@pytest.mark.parametrize("ratio", [False, True])
+@pytest.mark.parametrize("method", ["auto", "permutation"])
+@pytest.mark.parametrize("apart", [0.0, 0.6])
+def test_interval_test_margin_and_equivalence_agree(ratio: bool, method: str, apart: float) -> None:
+    s, y, g = scored(400)
+    samples = AucSamples(score=s + apart * y * (g == 0), outcome=y, codes=g, n_groups=3)
+    draws, none = Draws(n_resamples=1999, method=method), 1.0 if ratio else 0.0
+    p = samples.test(0, 1, draws).pvalue
+    for level in (0.9, 0.95, 1 - p - 1e-6, 1 - p + 1e-6):
+        if not 0.8 <= level < 0.995:
+            continue
+        low, high, _ = samples.interval(0, 1, level=level, ratio=ratio, draws=draws)
+        assert (low > none or high < none) == (p <= 1 - level)
+        assert samples.beyond(0, 1, low=low - 0.1, high=low - 1e-6, ratio=ratio, draws=draws) <= 1 - level + 1e-4
+        assert samples.beyond(0, 1, low=low - 0.1, high=low + 1e-6, ratio=ratio, draws=draws) >= 1 - level - 1e-4
+        assert samples.beyond(0, 1, low=high + 1e-6, high=high + 0.1, ratio=ratio, draws=draws) <= 1 - level + 1e-4
+        assert samples.beyond(0, 1, low=high - 1e-6, high=high + 0.1, ratio=ratio, draws=draws) >= 1 - level - 1e-4
+    low, high, _ = samples.interval(0, 1, level=0.9, ratio=ratio, draws=draws)
+    assert samples.beyond(0, 1, low=low, high=high, ratio=ratio, draws=draws) == 1.0
+    if method == "auto":
+        for bounds in ({"low": low, "high": 10.0}, {"low": -5.0, "high": high}):
+            assert samples.equivalence(0, 1, **bounds, ratio=ratio, draws=draws) == pytest.approx(0.05, abs=1e-4)
+
+
+def test_large_samples_agree_with_delong() -> None:
     s, y, g = scored(3000)
     samples = AucSamples(score=s, outcome=y, codes=g, n_groups=3)
-    for ratio in (False, True):
-        low, high, _ = samples.interval(0, 1, level=0.90, ratio=ratio, draws=QUICK)
-        p = samples.equivalence(0, 1, low=low, high=10.0, ratio=ratio, draws=QUICK)
-        assert p == pytest.approx(0.05, abs=1e-6)
-        assert samples.equivalence(0, 1, low=-5.0, high=high, ratio=ratio, draws=QUICK) == pytest.approx(0.05, abs=1e-6)
     (a, va), (b, vb) = (delong(s[g == k], y[g == k]) for k in (0, 1))
-    low, high, _ = samples.interval(0, 1, level=0.95, ratio=False, draws=QUICK)
+    low, high, _ = samples.interval(0, 1, level=0.95, ratio=False, draws=Draws())
     assert (low, high) == pytest.approx(
         (a - b - 1.96 * math.sqrt(va + vb), a - b + 1.96 * math.sqrt(va + vb)), abs=0.003
     )
     assert samples.standard_error(0, 1) == pytest.approx(math.sqrt(va + vb), rel=0.02)
+    result = samples.test(0, 1, Draws())
+    assert result.method == "skewness-corrected t test of logits"
+    assert result.pvalue == pytest.approx(2 * stats.norm.sf(abs(a - b) / math.sqrt(va + vb)), abs=0.03)
+    assert samples.test_global([0, 1], Draws()).pvalue == pytest.approx(result.pvalue, abs=0.01)
 
 
-def test_large_samples_use_the_normal_law() -> None:
-    rng = stream(7, "large")
-    y = np.tile([0, 1], 11_000)
-    s = rng.normal(size=22_000) + y
-    g = np.repeat([0, 1], 11_000)
-    result = AucSamples(score=s, outcome=y, codes=g, n_groups=2).test(0, 1, Draws())
-    assert result.method == "normal limit"
-    assert AucSamples(score=s, outcome=y, codes=g, n_groups=2).test_global([0, 1], Draws()).pvalue == pytest.approx(
-        result.pvalue
-    )
+def test_many_rows_and_small_groups_are_quick() -> None:
+    """Nothing is drawn: 270,000 rows in nine groups, the smallest with 270 rows, cost a few sorts."""
+    rng = stream(9, "many")
+    n, shares = 270_000, [0.7, 0.2, 0.05, 0.03, 0.01, 0.005, 0.003, 0.001, 0.001]
+    g, y = rng.choice(9, n, p=shares), rng.random(n) < 0.1
+    score, count = np.round(rng.normal(size=n) + y, 1), np.ones(n, dtype=int)
+    samples = AucSamples(score=score, outcome=y, codes=g, n_groups=9, count=count)
+    for k in range(1, 9):
+        assert samples.test(k, 0, Draws()).n_resamples == 0
+        low, high, _ = samples.interval(k, 0, level=0.95, ratio=False, draws=Draws())
+        assert low < samples.estimate[k] - samples.estimate[0] < high
+    assert 0 < samples.test_global(range(9), Draws()).pvalue <= 1
+
+
+def test_lean_of_the_placements_by_brute_force() -> None:
+    s, y, g = scored(120, digits=1)
+    w = stream(10, "w").gamma(2.0, size=120)
+    for weight in (None, w):
+        samples = AucSamples(score=s, outcome=y, codes=g, n_groups=3, weight=weight)
+        u = np.ones(120) if weight is None else w
+        up, down = (g == 0) & (y == 1), (g == 0) & (y == 0)
+        psi = (s[up][:, None] > s[down]) + 0.5 * (s[up][:, None] == s[down])
+        place = psi @ u[down] / u[down].sum()
+        residual = u[up] / u[up].mean() * (place - np.average(place, weights=u[up]))
+        shape = samples._placements(0)[0]
+        assert shape.moments[1] == pytest.approx((residual**3).mean())
+        assert shape.variance == pytest.approx((residual**2).sum() / up.sum() / (up.sum() - 1))
 
 
 def test_a_missing_outcome_has_a_reason() -> None:

@@ -91,14 +91,34 @@ def test_a_real_difference_is_found() -> None:
     rng = stream(4, "alternative")
     worse = (rng.random(s.size) < np.clip(s + 0.15, 0, 1)).astype(int)
     samples = CalibrationSamples(score=s, outcome=np.where(g == 0, worse, y), codes=g, n_groups=2)
-    assert samples.test(0, 1, Draws(n_resamples=199)).pvalue == pytest.approx(1 / 200)
-    assert samples.test(0, 1, Draws(n_resamples=199, alternative="greater")).pvalue == pytest.approx(1 / 200)
-    assert samples.test_global([0, 1], Draws(n_resamples=199)).pvalue == pytest.approx(1 / 200)
+    assert samples.test(0, 1, Draws(n_resamples=199)).pvalue == pytest.approx(2 / 2000)
+    assert samples.test(0, 1, Draws(n_resamples=199, alternative="greater")).pvalue == pytest.approx(1 / 2000)
+    assert samples.test_global([0, 1], Draws(n_resamples=199)).pvalue == pytest.approx(1 / 2000)
     low, high, _ = samples.interval(0, 1, level=0.95, ratio=False, draws=QUICK)
     assert 0 < low < 0.15 < high + 0.03
     assert samples.equivalence(0, 1, low=-0.3, high=0.3, ratio=False, draws=QUICK) < 0.01
     assert samples.equivalence(0, 1, low=-0.05, high=0.05, ratio=False, draws=QUICK) > 0.5
     assert 0.01 < samples.standard_error(0, 1) < 0.05
+
+
+@pytest.mark.parametrize("ratio", [False, True])
+@pytest.mark.parametrize("shift", [0.0, 0.08, 0.12])
+def test_interval_test_and_margin_agree(ratio: bool, shift: float) -> None:
+    s, y, g = scored([300, 300], 0.1)
+    rng = stream(5, "agree")
+    worse = (rng.random(s.size) < np.clip(s + 0.1 + shift, 0, 1)).astype(int)
+    samples = CalibrationSamples(score=s, outcome=np.where(g == 0, worse, y), codes=g, n_groups=2)
+    draws, none = Draws(n_resamples=999), 1.0 if ratio else 0.0
+    p = samples.test(0, 1, draws).pvalue
+    for level in (0.9, 0.95, 0.99, 1 - p - 1e-6, 1 - p + 1e-6):
+        if not 0.8 <= level < 0.995:
+            continue
+        low, high, _ = samples.interval(0, 1, level=level, ratio=ratio, draws=draws)
+        if not ratio or low > 0:
+            assert (low > none or high < none) == (p <= 1 - level)
+        assert samples.beyond(0, 1, low=low - 0.2, high=low - 1e-6, ratio=ratio, draws=draws) <= 1 - level + 1e-4
+        assert samples.beyond(0, 1, low=low - 0.2, high=low + 1e-6, ratio=ratio, draws=draws) >= 1 - level - 1e-4
+    assert samples.beyond(0, 1, low=-9, high=9, ratio=ratio, draws=draws) == 1.0
 
 
 def test_degenerate_samples() -> None:

@@ -11,9 +11,11 @@ import pytest
 from scipy import stats
 
 from evenhand.errors import UsageError
+from evenhand.inference.equality import equality_pvalue
 from evenhand.inference.exact import exact_pvalue
 from evenhand.inference.rates import RateSamples
 from evenhand.inference.samples import Draws, Samples
+from evenhand.kernels.binomial import ratio_interval, score_interval
 
 EXACT = Draws()
 _: type[Samples] = RateSamples  # the protocol holds, says the type checker
@@ -90,7 +92,10 @@ def test_result_fields():
     samples = RateSamples([[90, 10, 12, 28], [50, 5, 4, 36]], **FNR)
     result = samples.test(0, 1, EXACT)
     assert result.exact
-    assert "absolute difference of rates at least the observed" in result.method
+    assert "exact unconditional test" in result.method
+    conditional = samples.test(0, 1, replace(EXACT, method="exact"))
+    assert "absolute difference of rates at least the observed" in conditional.method
+    assert conditional.pvalue == exact_pvalue((12, 4), (40, 40))[0] > result.pvalue
     assert result.pvalue == result.pvalue_low == result.pvalue_high
     assert result.statistic == pytest.approx(
         math.sqrt(stats.chi2_contingency([[12, 28], [4, 36]], correction=False)[0])
@@ -108,7 +113,7 @@ def test_result_fields():
 def test_random_permutations_agree_with_the_sum():
     samples = RateSamples([[90, 10, 12, 28], [50, 5, 4, 36]], **FNR)
     for side in ("two-sided", "greater", "less"):
-        exact = samples.test(0, 1, Draws(alternative=side)).pvalue
+        exact = samples.test(0, 1, Draws(alternative=side, method="exact")).pvalue
         drawn = samples.test(0, 1, Draws(alternative=side, method="permutation", n_resamples=20_000))
         assert drawn.pvalue_low <= exact <= drawn.pvalue_high
         assert not drawn.exact
@@ -117,12 +122,12 @@ def test_random_permutations_agree_with_the_sum():
 def test_permuting_within_outcome_is_the_exact_test_for_fnr_only():
     table = [[90, 10, 12, 28], [50, 5, 4, 36]]
     fnr = RateSamples(table, **FNR)
-    assert fnr.test(0, 1, Draws(permute="outcome")).pvalue == fnr.test(0, 1, EXACT).pvalue
+    assert fnr.test(0, 1, Draws(permute="outcome")).pvalue == fnr.test(0, 1, Draws(method="exact")).pvalue
     assert fnr.test(0, 1, Draws(permute="all", n_resamples=99)).method.find("all rows") > 0
     precision = RateSamples(table, numerator=(3,), denominator=(1, 3))
     assert "within outcome" in precision.test(0, 1, Draws(permute="outcome", n_resamples=99)).method
     accuracy = RateSamples(table, numerator=(0, 3), denominator=(0, 1, 2, 3))
-    assert accuracy.test(0, 1, Draws(permute="all")).pvalue == accuracy.test(0, 1, EXACT).pvalue
+    assert accuracy.test(0, 1, Draws(permute="all")).pvalue == accuracy.test(0, 1, Draws(method="exact")).pvalue
 
 
 def test_empty_denominator_has_no_value():
@@ -152,20 +157,18 @@ def test_constant_rates_are_no_evidence(successes):
 
 def test_tiny_groups_warn_that_nothing_can_be_shown():
     result = RateSamples.from_counts([1, 0], [1, 3]).test(0, 1, EXACT)
-    assert (result.floor, result.pvalue) == pytest.approx((0.25, 0.25))
-    assert any("below 0.25" in text for text in result.warnings)
-
-
-def test_sparse_groups_warn_about_the_interval():
-    sparse = RateSamples.from_counts([1, 4], [10, 160]).test(0, 1, EXACT)
-    assert any("interval is an approximation" in text for text in sparse.warnings)
-    assert not RateSamples.from_counts([10, 14], [40, 60]).test(0, 1, EXACT).warnings
+    # One of one against none of three: p (1 - p)^3 is largest at 1/4; its mirror image has the same chance at 3/4.
+    assert result.pvalue == pytest.approx(result.floor)
+    assert result.floor == pytest.approx(0.125, abs=1e-6)  # both tables together, at 1/2
+    assert any("below 0.125" in text for text in result.warnings)
+    conditional = RateSamples.from_counts([1, 0], [1, 3]).test(0, 1, Draws(method="exact"))
+    assert (conditional.floor, conditional.pvalue) == pytest.approx((0.25, 0.25))
 
 
 def test_counts_without_cells_permute_within_the_denominator():
     samples = RateSamples.from_counts([12, 4], [40, 40], [90, 60])
-    assert samples.test(0, 1, Draws(permute="outcome")).pvalue == samples.test(0, 1, EXACT).pvalue
-    assert samples.test(0, 1, Draws(permute="all")).pvalue != samples.test(0, 1, EXACT).pvalue
+    assert samples.test(0, 1, Draws(permute="outcome")).pvalue == samples.test(0, 1, Draws(method="exact")).pvalue
+    assert samples.test(0, 1, Draws(permute="all")).pvalue != samples.test(0, 1, Draws(method="exact")).pvalue
 
 
 @pytest.mark.parametrize("side", ["two-sided", "greater", "less"])
@@ -219,27 +222,33 @@ def test_f1_is_tested_through_its_jaccard_rate():
     samples = RateSamples(table, numerator=(3,), denominator=(1, 2, 3), transform="f1")
     tp, fp, fn = table[:, 3], table[:, 1], table[:, 2]
     assert samples.estimate == pytest.approx(2 * tp / (2 * tp + fp + fn))
-    assert samples.test(0, 1, EXACT).pvalue == exact_pvalue(tp, tp + fp + fn)[0]
+    assert samples.test(0, 1, Draws(method="exact")).pvalue == exact_pvalue(tp, tp + fp + fn)[0]
+    assert samples.test(0, 1, EXACT).pvalue == equality_pvalue(tuple(tp.tolist()), tuple((tp + fp + fn).tolist()))[0]
     for ratio, value in (
         (False, samples.estimate[0] - samples.estimate[1]),
         (True, samples.estimate[0] / samples.estimate[1]),
     ):
         low, high, kind = samples.interval(0, 1, level=0.95, ratio=ratio, draws=EXACT)
         assert low < value < high
-        assert kind == "mover-score"
-        inside = samples.equivalence(0, 1, low=low, high=high, ratio=ratio, draws=EXACT)
-        assert inside == pytest.approx(0.025, abs=1e-6)
+        assert kind == "likelihood-root"
+        null = 1.0 if ratio else 0.0
+        assert samples.beyond(0, 1, low=null, high=null, ratio=ratio, draws=EXACT) == pytest.approx(
+            samples.test(0, 1, EXACT).pvalue, rel=1e-9
+        )
+        at = samples.beyond(0, 1, low=0.0 if ratio else -1.0, high=low, ratio=ratio, draws=EXACT)
+        assert at == pytest.approx(0.05, rel=1e-6)
     j = tp.sum() / (tp + fp + fn).sum()
     pooled = math.sqrt(j * (1 - j) * (1 / (tp + fp + fn)).sum())
     assert samples.standard_error(0, 1) == pytest.approx(pooled * 2 / (1 + j) ** 2)
 
 
-def test_equivalence_is_the_interval_turned_round():
-    samples = RateSamples.from_counts([300, 290], [1000, 1000])
-    low, high, _kind = samples.interval(0, 1, level=0.9, ratio=False, draws=EXACT)
+def test_equivalence_in_large_samples_is_the_score_interval_turned_round():
+    x, n = [300, 290], [1000, 1000]
+    samples = RateSamples.from_counts(x, n)
+    low, high = (float(end) for end in score_interval(x, n, [1, -1], 0.9))
     assert samples.equivalence(0, 1, low=low, high=0.5, ratio=False, draws=EXACT) == pytest.approx(0.05, abs=1e-7)
     assert samples.equivalence(0, 1, low=-0.5, high=high, ratio=False, draws=EXACT) == pytest.approx(0.05, abs=1e-7)
-    low, high, _kind = samples.interval(0, 1, level=0.9, ratio=True, draws=EXACT)
+    low, high = (float(end) for end in ratio_interval(x, n, 0.9))
     assert samples.equivalence(0, 1, low=low, high=9.0, ratio=True, draws=EXACT) == pytest.approx(0.05, abs=1e-7)
     assert samples.equivalence(0, 1, low=0.1, high=high, ratio=True, draws=EXACT) == pytest.approx(0.05, abs=1e-7)
     assert samples.equivalence(0, 1, low=0.02, high=0.05, ratio=False, draws=EXACT) > 0.5
@@ -260,8 +269,6 @@ def test_coverage_of_the_score_interval_by_summing_all_samples(n, rate):
     x = np.stack(np.meshgrid(np.arange(n[0] + 1), np.arange(n[1] + 1), indexing="ij"), -1).reshape(-1, 2)
     law = stats.binom.pmf(x[:, 0], n[0], rate) * stats.binom.pmf(x[:, 1], n[1], rate)
     likely = law > 1e-7
-    from evenhand.kernels.binomial import ratio_interval, score_interval
-
     low, high = score_interval(x[likely], n, [1, -1], 0.95)
     assert law[likely][(low <= 0) & (high >= 0)].sum() == pytest.approx(0.95, abs=0.012)
     low, high = ratio_interval(x[likely], n, 0.95)

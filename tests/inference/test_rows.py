@@ -120,6 +120,23 @@ def test_interval_equivalence_and_warnings() -> None:
     assert make(v, g, max_resamples=7).test(0, 1, draws).n_resamples == 7
 
 
+def test_interval_test_and_margin_agree() -> None:
+    rng = stream(6, "rows")
+    g = np.repeat([0, 1], 40)
+    for shift in (0.0, 0.4, 0.6):
+        samples = make(rng.normal(size=80) + 3 + shift * g, g)
+        draws = Draws(n_resamples=399)
+        p = samples.test(0, 1, draws).pvalue
+        for level in (0.9, 0.95, 1 - p - 1e-6, 1 - p + 1e-6):
+            if not 0.8 <= level < 0.99:
+                continue
+            for ratio, none in ((False, 0.0), (True, 1.0)):
+                low, high, _ = samples.interval(0, 1, level=level, ratio=ratio, draws=draws)
+                assert (low > none or high < none) == (p <= 1 - level)
+                assert samples.beyond(0, 1, low=high + 1e-6, high=9, ratio=ratio, draws=draws) <= 1 - level + 1e-6
+                assert samples.beyond(0, 1, low=high - 1e-6, high=9, ratio=ratio, draws=draws) >= 1 - level - 1e-6
+
+
 def test_size() -> None:
     rng = stream(5, "size")
     runs, hits, g = 40, 0, np.repeat([0, 1], [15, 45])

@@ -8,7 +8,6 @@ from scipy import optimize, stats
 
 from evenhand.kernels.pareto import (
     fit,
-    level_variance,
     likelihood_fit,
     moments_fit,
     quantile,
@@ -104,14 +103,3 @@ def test_moments_follow_their_definition() -> None:
     scale, shape = moments_fit(y)
     assert float(shape) == pytest.approx(2 - y.mean() / (y.mean() - 2 * second))
     assert float(scale) == pytest.approx(2 * y.mean() * second / (y.mean() - 2 * second))
-
-
-@pytest.mark.parametrize(("shape", "likely"), [(-0.2, True), (0.0, True), (0.2, True), (-1.0, False), (-2.0, False)])
-def test_level_variance_is_that_of_simulated_fits(shape: float, likely: bool) -> None:
-    rng, k, expected = np.random.default_rng(6), 200, 5.0
-    y = np.sort(quantile(rng.random((3000, k)), 1.0, shape), axis=1)
-    scale, found, _ = fit(y)
-    truth = quantile(1 / (expected * rng.gamma(k, 1 / k, size=3000)), 1.0, shape)
-    spread = np.var(quantile(1 / expected, scale, found) - truth)
-    said = level_variance(np.ones(1), np.array([shape]), np.array([likely]), np.array([False]), expected, k)
-    assert float(said[0]) == pytest.approx(spread, rel=0.15)

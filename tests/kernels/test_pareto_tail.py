@@ -12,7 +12,6 @@ from evenhand.kernels.pareto_tail import (
     _cutoff,
     choose_k,
     fit_tail,
-    order_interval,
     quantile_plot,
     tail_intervals,
 )
@@ -145,16 +144,6 @@ def test_spread_ties_fits_like_an_interval_censored_likelihood() -> None:
     for i, m in enumerate((1e3, 1e5)):
         other = u + float(quantile(1 / tail.expected(m), math.exp(censored[0]), censored[1]))
         assert tail.level(m) == pytest.approx(other, abs=0.06 * (found.high[i] - found.low[i]))
-
-
-def test_order_interval_covers_by_the_binomial_law() -> None:
-    n, share = 400, 0.05
-    descending = np.arange(n, 0, -1.0)
-    low, high = order_interval(descending, share, 0.95)
-    few, many = np.flatnonzero(descending == high)[0], np.flatnonzero(descending == low)[0]
-    # The quantile lies between them exactly when more than `few` and at most `many` values are above it.
-    covered = stats.binom.cdf(many, n, share) - stats.binom.cdf(few, n, share)
-    assert 0.95 <= covered < 0.98
 
 
 def test_quantile_plot_of_a_good_fit_is_a_line() -> None:

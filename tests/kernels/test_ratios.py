@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from evenhand.kernels.ratios import mean_ratio, rate_ratio
+from evenhand.kernels.map_error import MapError
+from evenhand.kernels.ratios import MeanRatio, mean_ratio, rate_ratio
 
 RNG = np.random.default_rng(0)
 ONES = np.ones(200)
@@ -143,3 +144,16 @@ def test_rate_ratio_never_lies(cells):
     low, high = found.interval(0.95)
     assert 0 <= low <= found.estimate * (1 + 1e-12)
     assert high >= found.estimate or math.isclose(high, found.estimate)
+
+
+@pytest.mark.parametrize("size", [1e10, 1e80, 1e160, 1e300])
+def test_huge_ratios_have_a_limit_or_none_and_raise_nothing(size):
+    variance = size * size if size < 1e150 else math.inf
+    found = MeanRatio(
+        estimate=size, spread=3 * size, skewness=5.0, rows=500.0, largest_share=0.5,
+        map=MapError(variance=variance, covariance=(0.0,), freedom=29.0),
+    )  # fmt: skip
+    values = [found.lower(0.05), found.upper(0.05), found.above(1.25), found.below(1.25)]
+    assert all(math.isfinite(v) for v in values) if size < 1e150 else all(math.isnan(v) for v in values)
+    known = MeanRatio(estimate=size, spread=3 * size, skewness=5.0, rows=500.0, largest_share=0.5)
+    assert math.isnan(known.lower(0.05)) == (size > 1e150)

@@ -11,9 +11,8 @@ from evenhand.kernels.influence import centre, functional, means, value
 from evenhand.kernels.linearised import Population, equation
 from evenhand.kernels.logistic import fit_logistic
 from evenhand.kernels.nuisance import LogisticFolds
-from evenhand.kernels.shifts import shift, shift_variances
+from evenhand.kernels.shifts import level_means, shift, shift_variances
 from evenhand.kernels.sources import Sources
-from evenhand.kernels.toggles import toggle
 
 MEASURES = ["fpr", "fdr", "da", {"accuracy": 1.0, "fnr": 0.5}]
 
@@ -47,11 +46,11 @@ def shifted(design, X, h, y, inside, weight, form, variance=False):
     at = centre(form, h[g], eta[g], weight[g], reference=reference)
     sources = Sources(h=h_fit, eta=eta_fit if form.uses_eta else None)
     rows, fold = np.flatnonzero(g), np.zeros(int(g.sum()), dtype=int)
-    found = toggle(design.blocks, X[g], weight[g], fold, form, at, sources, linear=True)
+    parts = level_means(design.blocks, X[g], weight[g], fold, rows, form, sources)
     people = Population(X=X, inside=g, count=weight, unit=np.ones(len(h)), h=h, eta=eta)
     here = means(form, h[g], eta[g], weight[g])
     shifts = [
-        shift(b, X[:, list(b.where)], people, form, found.parts[k], here, reference[:, 0])
+        shift(b, X[:, list(b.where)], people, form, parts[k], here, reference[:, 0])
         for k, b in enumerate(design.blocks)
     ]
     if not variance:
@@ -64,7 +63,7 @@ def shifted(design, X, h, y, inside, weight, form, variance=False):
         )
     }
     return shifts, shift_variances(
-        design.blocks, shifts, found, rows, fold, people, form, at, reference[:, 0], sources, equations
+        design.blocks, shifts, parts, rows, fold, people, form, at, reference[:, 0], sources, equations
     )
 
 
@@ -82,29 +81,21 @@ def test_a_feature_takes_the_other_sample_s_shares():
     for measure in MEASURES:
         form = functional(measure)
         reference = means(form, h[~inside], eta[~inside], weight[~inside])
-        at = centre(form, h[inside], eta[inside], weight[inside], reference=reference)
         fits = [
             LogisticFolds((), fit_logistic(np.vstack([X, X]), np.repeat([1.0, 0.0], 8), np.r_[t, 1 - t], 1e-9), 1e-9)
             for t in (h, eta)
         ]
-        found = toggle(
-            design.blocks,
-            X[inside],
-            weight[inside],
-            np.zeros(4, dtype=int),
-            form,
-            at,
-            Sources(h=fits[0], eta=fits[1] if form.uses_eta else None),
-            linear=True,
-        )
+        zero = np.zeros(4, dtype=int)
+        sources = Sources(h=fits[0], eta=fits[1] if form.uses_eta else None)
+        parts = level_means(design.blocks, X[inside], weight[inside], zero, zero, form, sources)
         people = Population(X=X, inside=inside, count=weight, unit=np.ones(8), h=h, eta=eta)
         here = means(form, h[inside], eta[inside], weight[inside])
-        moved = shift(design.blocks[0], X[:, [0]], people, form, found.parts[0], here, reference[:, 0])
+        moved = shift(design.blocks[0], X[:, [0]], people, form, parts[0], here, reference[:, 0])
         before = value(form, h[inside], eta[inside], weight[inside], reference=reference)
         after = value(form, h[inside], eta[inside], weight[~inside], reference=reference)
         assert moved.delta == pytest.approx(q - p)
         assert moved.change == pytest.approx(after - before, abs=1e-7)
-        still = shift(design.blocks[1], X[:, [1]], people, form, found.parts[1], here, reference[:, 0])
+        still = shift(design.blocks[1], X[:, [1]], people, form, parts[1], here, reference[:, 0])
         assert still.change == pytest.approx(0, abs=1e-12)
 
 

@@ -4,6 +4,7 @@ import importlib
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from evenhand.errors import DataError, UsageError
 from evenhand.models.input_space import numeric_space
@@ -18,6 +19,8 @@ from evenhand.similarity import (
 )
 from evenhand.similarity.comparable_pairs import fit_comparable
 from evenhand.similarity.metric import GroupTable, angles, orthonormal
+from evenhand.similarity.prediction import predicted_groups
+from evenhand.similarity.reach import group_reach
 from evenhand.similarity.uncertainty import bootstrap_metric
 
 RNG = np.random.default_rng(0)
@@ -231,3 +234,60 @@ def test_pairs_have_their_own_bootstrap():
     assert np.all(spread.distance > 0)
     one_answer = ComparablePairs(columns_of(np.zeros((2, 4))), columns_of(gap[:2]), answers[:2], l2=0.1)
     assert bootstrap_metric(one_answer, rows(), one_answer.fit(rows()), refits=12, seed=0).failed > 0
+
+
+# Do the inputs predict the groups, and how far do the groups differ?
+
+
+def test_random_groups_pass_for_predicted_no_more_often_than_allowed():
+    rng = np.random.default_rng(7)
+    passed = {1: 0, 5: 0}
+    trials = 300
+    for wide in passed:
+        for _ in range(trials):
+            data = rng.normal(size=(120, wide))
+            space = numeric_space({f"x{j}": data[:, j] for j in range(wide)}, None, None)
+            whole = rows([table("sex", rng.integers(0, 2, 120), ("f", "m"))], data=data, space=space)
+            halves = whole.take(np.arange(60)), whole.take(np.arange(60, 120))
+            passed[wide] += predicted_groups(SensitiveSubspace(), *halves)[0].pvalue <= 0.05
+    for count in passed.values():
+        assert count <= stats.binom.ppf(0.999, trials, 0.05)
+
+
+def test_rank_sums_on_rows_apart_are_scipys():
+    whole = rows([table("sex", SEX, ("f", "m")), table("race", RACE, ("a", "b", "c"))])
+    one, two = whole.take(np.arange(0, N, 2)), whole.take(np.arange(1, N, 2))
+    found = predicted_groups(SensitiveSubspace(), one, two)
+    assert [(p.attribute, p.group) for p in found] == [("sex", None), ("race", 0), ("race", 1), ("race", 2)]
+    z = []
+    for learn, test in ((one, two), (two, one)):
+        v = SensitiveSubspace(["race"]).regressions(learn)[2].direction
+        member = test.groups[1].table[:, 2] == 1
+        score = test.X @ v
+        z.append(stats.norm.isf(stats.mannwhitneyu(score[member], score[~member], alternative="greater",
+                                                   use_continuity=False, method="asymptotic").pvalue))  # fmt: skip
+    assert stats.norm.isf(found[3].pvalue) == pytest.approx(np.mean(z), rel=1e-6)
+
+
+def test_only_predicted_groups_stay_in_the_metric():
+    noise = np.random.default_rng(1).integers(0, 2, N)
+    whole = rows([table("sex", SEX, ("f", "m")), table("noise", noise, ("u", "v"))])
+    assert SensitiveSubspace().fit(whole).form.basis.shape[1] == 2
+    kept = SensitiveSubspace().keeping({("sex", None)}).fit(whole)
+    alone = SensitiveSubspace(["sex"]).fit(whole)
+    np.testing.assert_array_equal(kept.form.basis, alone.form.basis)
+
+
+def test_reach_is_the_difference_of_means_along_the_direction():
+    whole = rows([table("sex", SEX, ("f", "m"))])
+    metric = SensitiveSubspace().fit(whole)
+    directions, reach = group_reach(metric, whole)
+    at = X @ directions[:, 0]
+    assert reach[0] == pytest.approx(abs(at[SEX == 1].mean() - at[SEX == 0].mean()))
+    assert angles(directions, metric.form.basis)[0] < 1e-5
+    stated = Discounted(columns=["x1"]).fit(whole)
+    assert group_reach(stated, whole)[1].tolist() == [np.inf]
+    age = 40 + 8 * X[:, 3]
+    number = rows(continuous={"age": age})
+    _, along = group_reach(SensitiveSubspace().fit(number), number)
+    assert along[0] == pytest.approx(2 * X[:, 3].std(), rel=0.01)

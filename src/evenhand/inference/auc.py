@@ -2,12 +2,13 @@
 
 Hypothesis: two (or all) samples have one AUC; score distributions and base rates may differ otherwise.
 Statistic: difference of the logits of the AUCs over its standard error by DeLong's variance, ties counted
-half. The logit and a regularised variance (one row's worth of the variance that an exponential model has
-at this AUC) keep the statistic finite and less skewed when a small sample has an AUC near 0 or 1. The
-plain difference over DeLong's error, as printed in [diciccio2020] sec. 3.2, is kept as
-``variance="unpooled"``.
-Reference: permutations of the rows within each outcome ([diciccio2020] sec. 3.1; ``permute="all"`` moves
-all rows); the normal law when every group has more than 5000 rows of each outcome.
+half. The logit and a regularised variance (one row's worth of the largest variance that an AUC can have) keep
+the statistic finite and less skewed when a small sample has an AUC near 0 or 1. For a difference or ratio
+other than none it is the distance of both logits to the nearest pair with that difference.
+Reference: Student's t with Satterthwaite's degrees of freedom of the four sets of placements, corrected for their
+skewness and that of the logit (`evenhand.inference.lean`). Its cost is one sort. ``method="permutation"`` and
+``"exact"`` draw or list permutations of the rows within each outcome ([diciccio2020] sec. 3.1; ``permute="all"``
+moves all rows), with the plain difference over DeLong's error as ``variance="unpooled"``.
 
 When it fails: an AUC near 0 or 1 in a sample with so few rows of one outcome that hardly any pair is in
 the wrong order, and score distributions of different shape. The result then carries a warning.
@@ -17,23 +18,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from evenhand.inference.limits import mover_difference, mover_ratio, onesided_from_limits
-from evenhand.inference.pvalues import TestResult, far_from_rejecting, monte_carlo
+from evenhand.inference.auc_logit import logit_of, regularised, spread, studentised
+from evenhand.inference.lean import Lean, Shape, lean_of, straight_spread
+from evenhand.inference.limits import crossing
+from evenhand.inference.pvalues import TestResult
+from evenhand.inference.reference import Drawn, Listed, Reference
 from evenhand.inference.resampling import (
     ENUMERATE,
     NO_GLOBAL,
     ROWS_PER_RECORD,
     at_margins,
-    enumerated,
-    limit_result,
+    beyond_margin,
     refuse_exact,
     undefined,
-    wald_spread,
+    welch_law,
 )
 from evenhand.inference.samples import Draws
 from evenhand.kernels.auc import AucParts, PooledScores, auc_of_counts
@@ -41,7 +45,6 @@ from evenhand.kernels.moments import distinct
 from evenhand.kernels.subsets import (
     all_subsets,
     block_size,
-    in_blocks,
     random_counts,
     random_labels,
     random_subsets,
@@ -51,13 +54,9 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 _Statistic = Callable[[Sequence[AucParts]], FloatArray]
 
-# Expected misordered rows (rows of the rarer outcome times the AUC's distance from 0 or 1) in the smallest group:
-# from here on the normal law is used (measured at 20 to 25: size .051 to .059 with opposite shapes) ...
-MANY_ERRORS = 50.0
-# ... and below this the test is known to be less reliable.
+# Expected misordered rows (rows of the rarer outcome times the AUC's distance from 0 or 1) in the smallest group below
+# which the test is known to be less reliable when score distributions differ in shape.
 FEW_ERRORS = 5.0
-# Rows' worth of model variance mixed into DeLong's.
-PRIOR_ROWS = 1.0
 
 
 class AucSamples:
@@ -113,6 +112,8 @@ class AucSamples:
             distinct(s[keep & side], w[keep & side], c[keep & side], g[keep & side], n_groups) for side in (y, ~y)
         )
         self._observed = [self._parts_of(k) for k in range(n_groups)]
+        self._shapes: dict[int, list[Shape]] = {}
+        self._kept: tuple[tuple[int, int, Draws], Drawn | Listed] | None = None
 
     @property
     def estimate(self) -> FloatArray:
@@ -144,32 +145,11 @@ class AucSamples:
         if np.isnan(self.estimate[[a, b]]).any():
             return undefined()
         plain = draws.variance == "unpooled"
-        observed = float(_studentised(self._observed[a], self._observed[b], plain))
+        observed = float(studentised(self._observed[a], self._observed[b], plain))
         if math.isnan(observed):
             return undefined("DeLong's variance needs two rows of each outcome in each group.")
-        sizes = self._sizes([a, b])  # (2 outcomes, 2 groups)
-        if draws.method == "limit" or (draws.method == "auto" and self._errors([a, b]) >= MANY_ERRORS):
-            return limit_result(observed, draws.alternative, method="normal limit", warnings=self._warning([a, b]))
-        small = int(sizes[:, 1].sum() < sizes[:, 0].sum())  # the group that is drawn; the first when equal
-        drawn = [(a, b)[small], (a, b)[1 - small]]
-        sign = -1.0 if small else 1.0
-        within = draws.permute != "all"
-        ways = math.prod(math.comb(int(n.sum()), int(n[small])) for n in sizes) if sizes.sum() < 2000 else ENUMERATE
-        if within and draws.method in ("auto", "exact") and ways * int(sizes.sum()) <= ENUMERATE:
-            x, y = (all_subsets(int(n.sum()), int(n[small])) for n in sizes)
-            pair = self._pooled(drawn).split(np.repeat(x, len(y), axis=0), np.tile(y, (len(x), 1)))
-            return enumerated(sign * _studentised(*pair, plain), observed, draws.alternative, self._warning([a, b]))
-        warnings = self._warning([a, b])
-        refuse_exact(draws)
-        null = self._permuted(
-            drawn,
-            draws,
-            lambda parts: sign * _studentised(parts[0], parts[1], plain),
-            "pair",
-            far_from_rejecting(observed, draws.alternative),
-        )
-        words = "studentised permutation test" + (" within outcome" if within else "")
-        return monte_carlo(null, observed, draws.alternative, method=words, warnings=warnings)
+        reference, words = self._reference(a, b, draws)
+        return reference.result(observed, draws.alternative, method=words, warnings=self._warning([a, b]))
 
     def test_global(self, members: Sequence[int], draws: Draws) -> TestResult:
         """Test that all these samples have one AUC, by the weighted spread of their logits."""
@@ -178,60 +158,154 @@ class AucSamples:
         # Groups are dealt in an order that their labels cannot change.
         order = sorted(members, key=lambda k: (*self._sizes([k]).sum(axis=1), self.estimate[k]))
         plain = draws.variance == "unpooled"
-        observed = float(_spread([self._observed[k] for k in order], plain))
+        observed = float(spread([self._observed[k] for k in order], plain))
         if math.isnan(observed):
             return undefined("DeLong's variance needs two rows of each outcome in each group.")
-        if draws.method == "limit" or (draws.method == "auto" and self._errors(order) >= MANY_ERRORS):
-            p = float(special.chdtrc(len(order) - 1, observed))
-            return TestResult(
-                statistic=observed,
-                pvalue=p,
-                method="chi-square limit",
-                exact=False,
-                pvalue_low=p,
-                pvalue_high=p,
-            )
-        refuse_exact(draws, NO_GLOBAL)
-        null = self._permuted(
-            order, draws, lambda parts: _spread(parts, plain), "global", far_from_rejecting(observed, "greater")
+        warnings = self._warning(order)
+        if draws.method == "limit":
+            p, words = float(special.chdtrc(len(order) - 1, observed)), "chi-square limit"
+        elif _closed(draws):
+            value, variance = (np.array(x) for x in zip(*(logit_of(self._observed[k]) for k in order), strict=True))
+            laws = [self._law([(k, 1.0)]) for k in order]
+            rows = np.array([law.df + 1 for law in laws])
+            p = max(welch_law(q, variance, rows) for q in (observed, straight_spread(value, variance, laws)))
+            words = "skewness-corrected F test of logits"
+        else:
+            refuse_exact(draws, NO_GLOBAL)
+            null = self._permuted(order, draws, lambda parts: spread(parts, plain), "global")
+            words = "studentised permutation test" + (" within outcome" if draws.permute != "all" else "")
+            return Reference(None, null).result(observed, "greater", method=words, warnings=warnings)
+        return TestResult(
+            statistic=observed,
+            pvalue=p,
+            method=words,
+            exact=False,
+            pvalue_low=p,
+            pvalue_high=p,
+            warnings=warnings,
         )
-        words = "studentised permutation test" + (" within outcome" if draws.permute != "all" else "")
-        return monte_carlo(null, observed, "greater", method=words, warnings=self._warning(order))
 
     def interval(self, a: int, b: int, *, level: float, ratio: bool, draws: Draws) -> tuple[float, float, str]:
-        """Return the interval that combines each AUC's logit limits by squares (MOVER)."""
-        if np.isnan(self.estimate[[a, b]]).any():
-            return math.nan, math.nan, "logit-mover"
-        low, high = self._bounds(a, b, float(special.ndtri(1 - (1 - level) / 2)), ratio)
-        return low, high, "logit-mover"
+        """Return all differences, or ratios, of the AUCs that the test at 1 - level keeps."""
+        point = self._point(a, b, ratio)
+        if math.isnan(point):
+            return math.nan, math.nan, "none"
+        kind = "logit-normal" if draws.method == "limit" else "logit-t" if _closed(draws) else "permutation-t"
+        ends = self._reference(a, b, draws)[0].critical(level)
+        none, far = (1.0, (0.0, 1e9)) if ratio else (0.0, (-1.0, 1.0))
+        low = crossing(lambda v: self._distance(a, b, v, ratio) <= ends[1], point, far[0], none)
+        high = crossing(lambda v: self._distance(a, b, v, ratio) >= ends[0], point, far[1], none)
+        return low, math.inf if ratio and high >= far[1] else high, kind
 
     def equivalence(self, a: int, b: int, *, low: float, high: float, ratio: bool, draws: Draws) -> float:
-        """Return the larger one-sided p-value at the margins, by inverting the interval."""
-        if np.isnan(self.estimate[[a, b]]).any():
-            return math.nan
+        """Return the larger p-value of the two one-sided tests at the margins."""
+        return at_margins(lambda margin, side: self._at(a, b, margin, ratio, side), low, high, draws)
 
-        first, second = self.estimate[[a, b]]
-        point = (first / second if second > 0 else math.nan) if ratio else first - second
-
-        def one(margin: float, side: Draws) -> float:
-            lower = side.alternative == "greater"
-            return onesided_from_limits(lambda z: self._bounds(a, b, z, ratio), point, margin, lower=lower)
-
-        return at_margins(one, low, high, draws)
+    def beyond(self, a: int, b: int, *, low: float, high: float, ratio: bool, draws: Draws) -> float:
+        """Return the p-value of the test that the difference or ratio lies within [low, high]."""
+        point = self._point(a, b, ratio)
+        return beyond_margin(lambda margin, side: self._at(a, b, margin, ratio, side), point, low, high, draws)
 
     def standard_error(self, a: int, b: int) -> float:
         """Return DeLong's standard error of the difference."""
-        return math.sqrt(float(_regularised(self._observed[a])[1] + _regularised(self._observed[b])[1]))
+        return math.sqrt(float(regularised(self._observed[a])[1] + regularised(self._observed[b])[1]))
 
-    def _bounds(self, a: int, b: int, z: float, ratio: bool) -> tuple[float, float]:
-        limits = []
-        for k in (a, b):
-            auc, var = (float(v) for v in _regularised(self._observed[k]))
-            middle, half = special.logit(auc), z * math.sqrt(var) / (auc * (1 - auc))
-            value = float(self.estimate[k])
-            low, high = float(special.expit(middle - half)), float(special.expit(middle + half))
-            limits.append((value, min(low, value), max(high, value)))
-        return mover_ratio(*limits) if ratio else mover_difference(*limits)
+    def _point(self, a: int, b: int, ratio: bool) -> float:
+        first, second = (float(v) for v in self.estimate[[a, b]])
+        if math.isnan(self._distance(a, b, 1.0 if ratio else 0.0, ratio)):
+            return math.nan
+        return (first / second if second > 0 else math.nan) if ratio else first - second
+
+    def _at(self, a: int, b: int, margin: float, ratio: bool, draws: Draws) -> float:
+        """P-value against a difference, or ratio, of exactly `margin`."""
+        statistic = self._distance(a, b, margin, ratio)
+        if math.isnan(statistic):
+            return math.nan
+        return self._reference(a, b, draws)[0].pvalue(statistic, draws.alternative)
+
+    def _distance(self, a: int, b: int, value: float, ratio: bool) -> float:
+        """Signed distance, in standard errors, of both logits to the nearest AUCs with this difference or ratio."""
+        if np.isnan(self.estimate[[a, b]]).any():
+            return math.nan
+        (l1, v1), (l2, v2) = (tuple(float(x) for x in logit_of(self._observed[k])) for k in (a, b))
+        if value == (1.0 if ratio else 0.0) or math.isnan(v1 + v2):
+            return (l1 - l2) / math.sqrt(v1 + v2)
+        one, two = float(special.expit(l1)), float(special.expit(l2))
+        sign = 1.0 if (one > value * two if ratio else one - two > value) else -1.0
+        low, high = (
+            (0.0, min(1.0, 1 / value) if value > 0 else 1.0) if ratio else (max(0.0, -value), min(1.0, 1 - value))
+        )
+        if low >= high or (ratio and value <= 0):
+            return sign * math.inf
+        found = math.inf
+        for _ in range(4):
+            second = np.linspace(low, high, 101)
+            first = value * second if ratio else second + value
+            with np.errstate(divide="ignore", invalid="ignore"):
+                squares = (l1 - special.logit(np.clip(first, 0, 1))) ** 2 / v1 + (l2 - special.logit(second)) ** 2 / v2
+            best = int(np.nanargmin(squares))
+            found = min(found, float(squares[best]))
+            low, high = float(second[max(best - 1, 0)]), float(second[min(best + 1, 100)])
+        return sign * math.sqrt(found)
+
+    def _reference(self, a: int, b: int, draws: Draws) -> tuple[Reference, str]:
+        """Return the law of the statistic, and its name."""
+        if draws.method == "limit":
+            return Reference(Lean(), None), "normal limit"
+        if _closed(draws):
+            return Reference(self._law([(a, 1.0), (b, -1.0)]), None), "skewness-corrected t test of logits"
+        key = (a, b, replace(draws, alternative="two-sided"))
+        if self._kept is None or self._kept[0] != key:
+            self._kept = (key, self._null(a, b, draws))
+        words = "studentised permutation test" + (" within outcome" if draws.permute != "all" else "")
+        return Reference(None, self._kept[1]), words + (", all permutations" if draws.method == "exact" else "")
+
+    def _null(self, a: int, b: int, draws: Draws) -> Drawn | Listed:
+        """Permutation law of the statistic."""
+        sizes = self._sizes([a, b])  # (2 outcomes, 2 groups)
+        small = int(sizes[:, 1].sum() < sizes[:, 0].sum())  # the group that is drawn; the first when equal
+        drawn = [(a, b)[small], (a, b)[1 - small]]
+        sign, plain = -1.0 if small else 1.0, draws.variance == "unpooled"
+        ways = math.prod(math.comb(int(n.sum()), int(n[small])) for n in sizes) if sizes.sum() < 2000 else ENUMERATE
+        if draws.permute != "all" and draws.method == "exact" and ways * int(sizes.sum()) <= ENUMERATE:
+            x, y = (all_subsets(int(n.sum()), int(n[small])) for n in sizes)
+            pair = self._pooled(drawn).split(np.repeat(x, len(y), axis=0), np.tile(y, (len(x), 1)))
+            return Listed(sign * studentised(*pair, plain))
+        refuse_exact(draws)
+        return self._permuted(drawn, draws, lambda parts: sign * studentised(parts[0], parts[1], plain), "pair")
+
+    def _law(self, terms: Sequence[tuple[int, float]]) -> Lean:
+        """Student's law of a sum of logits, each with its sign."""
+        shapes, bend, total, lost = [], 0.0, 0.0, 0.0
+        for k, sign in terms:
+            auc, var = (float(v) for v in regularised(self._observed[k]))
+            slope = 1 / (auc * (1 - auc))
+            total += var * slope**2
+            bend += 1.5 * sign * (2 * auc - 1) * (var * slope**2) ** 2
+            for shape in self._placements(k):
+                shapes.append((shape, sign * slope))
+                lost += (shape.variance * slope**2) ** 2 / max(shape.rows - 1, 0.5)
+        df = total**2 / lost if lost > 0 else math.inf
+        return lean_of(shapes, df, bend=bend / total**1.5)
+
+    def _placements(self, k: int) -> list[Shape]:
+        """Shapes of the placements of the positive and of the negative rows of a sample."""
+        if k in self._shapes:
+            return self._shapes[k]
+        lines = [(s[t[:, k] > 0], w[t[:, k] > 0], t[t[:, k] > 0, k]) for s, w, t in self._sides]
+        out = []
+        for side, sign in ((0, 1.0), (1, -1.0)):
+            (s, w, c), (other, u, d) = lines[side], lines[1 - side]
+            before = np.concatenate([[0.0], np.cumsum(u * d)])
+            low, high = np.searchsorted(other, s, side="left"), np.searchsorted(other, s, side="right")
+            place = (before[low] + before[high]) / 2 / before[-1]
+            n, mean_weight = int(c.sum()), float(np.dot(w, c) / c.sum())
+            residual = sign * w / mean_weight * (place - np.dot(w * c, place) / np.dot(w, c))
+            rows = float(np.dot(w, c) ** 2 / np.dot(w * w, c))
+            variance = float(np.dot(c, residual**2)) / n / n * (n / (n - 1) if n > 1 else 1.0)
+            out.append(Shape.of(residual, c, rows, variance))
+        self._shapes[k] = out
+        return out
 
     def _sizes(self, members: Sequence[int]) -> IntArray:
         """Rows of each outcome and member, shape (2, members)."""
@@ -247,8 +321,9 @@ class AucSamples:
         if self._errors(members) >= FEW_ERRORS:
             return ()
         return (
-            "A group has so few rows of one outcome at this AUC that hardly any pair is in the wrong order: "
-            "this test may reject up to twice as often as stated when score distributions differ in shape.",
+            "A group has so few rows of one outcome at this AUC that hardly any pair is in the wrong order: where "
+            "score distributions differ in shape, this test was measured to reject a true null at .05 up to 2.5 times, "
+            "at .01 up to four times and at .001 up to twice as often as stated.",
         )
 
     def _parts_of(self, k: int) -> AucParts:
@@ -285,9 +360,8 @@ class AucSamples:
         draws: Draws,
         statistic: _Statistic,
         purpose: str,
-        enough: Callable[[FloatArray], bool],
-    ) -> FloatArray:
-        """Return the statistic on permutations; the members are dealt in this order."""
+    ) -> Drawn:
+        """Return the law of the statistic over permutations; the members are dealt in this order."""
         sizes = self._sizes(members)  # (2, K)
         whole = sizes.sum(axis=0).tolist()
         within = draws.permute != "all"
@@ -326,46 +400,16 @@ class AucSamples:
                 return statistic([pooled.group(labels[0] == k, labels[1] == k) for k in range(len(members))])
 
             size, moved = block_size(sum(whole)), sum(whole) * (len(members) - 1)
-        return in_blocks(
+        return Drawn(
             work,
-            draws.number(moved),
-            size,
+            cap=draws.most(moved),
+            block=size,
             seed=draws.seed,
             name=f"{draws.name}/{purpose}",
             workers=draws.workers,
-            enough=enough,
         )
 
 
-def _regularised(part: AucParts) -> tuple[FloatArray, FloatArray]:
-    """AUC moved off 0 and 1 by half a pair, and DeLong's variance with a little of a model's mixed in."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        p, q = 1 / part.positive[0], 1 / part.negative[0]  # effective rows where rows are weighted
-        auc = (p * q * part.auc + 0.5) / (p * q + 1)
-        # Variance of the AUC of two exponential distributions (Hanley and McNeil 1982).
-        q1, q2 = auc / (2 - auc), 2 * auc**2 / (1 + auc)
-        model = (auc * (1 - auc) + (p - 1) * (q1 - auc**2) + (q - 1) * (q2 - auc**2)) / (p * q)
-        own, n = part.variance(), np.minimum(p, q)
-        own = np.where(np.isnan(own) & (np.minimum(part.n_positive, part.n_negative) == 1), model, own)
-        return auc, (n * own + PRIOR_ROWS * model) / (n + PRIOR_ROWS)
-
-
-def _logit(part: AucParts) -> tuple[FloatArray, FloatArray]:
-    auc, var = _regularised(part)
-    return np.asarray(special.logit(auc)), var / (auc * (1 - auc)) ** 2
-
-
-def _studentised(first: AucParts, second: AucParts, plain: bool) -> FloatArray:
-    if plain:
-        gap, var = first.auc - second.auc, first.variance() + second.variance()
-        return np.where(gap == 0, 0.0, gap / np.sqrt(np.maximum(var, 1e-12)))
-    (one, v1), (two, v2) = _logit(first), _logit(second)
-    return np.asarray((one - two) / np.sqrt(v1 + v2))
-
-
-def _spread(parts: Sequence[AucParts], plain: bool) -> FloatArray:
-    if plain:
-        values, variances = [p.auc for p in parts], [np.maximum(p.variance(), 1e-12) for p in parts]
-    else:
-        values, variances = map(list, zip(*(_logit(p) for p in parts), strict=True))
-    return wald_spread(np.stack(values, axis=-1), np.stack(variances, axis=-1))
+def _closed(draws: Draws) -> bool:
+    """Whether the law in closed form is asked for, and not one of the paper's permutation tests."""
+    return draws.method == "auto" and draws.permute == "auto" and draws.variance != "unpooled"

@@ -19,16 +19,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from evenhand.inference.limits import mover_difference, mover_ratio, onesided_from_limits
-from evenhand.inference.pvalues import TestResult, far_from_rejecting, monte_carlo
+from evenhand.inference.pvalues import TestResult
+from evenhand.inference.reference import Drawn, Reference
 from evenhand.inference.resampling import (
     ROWS_PER_RECORD,
     at_margins,
+    beyond_margin,
     refuse_exact,
     undefined,
     wald_spread,
@@ -37,7 +40,6 @@ from evenhand.inference.samples import Draws
 from evenhand.kernels.moments import distinct
 from evenhand.kernels.subsets import (
     block_size,
-    in_blocks,
     random_counts,
     random_labels,
     random_subsets,
@@ -49,6 +51,8 @@ _Statistic = Callable[[FloatArray], FloatArray]
 
 # Rows in all, and in the smallest group, above which bin sums of a permutation are drawn from their limit.
 LARGE, LARGE_GROUP = 10_000, 1_000
+# Standard errors that stand for limits without end.
+FAR = 1e6
 # Rows of the smallest group below which the test was not measured.
 SMALL = 100
 
@@ -103,6 +107,7 @@ class CalibrationSamples:
         self._empty_reason = empty_reason
         self._sums = np.stack([self._bin_sums(self._table[:, k]) for k in range(n_groups)])  # (K, bins, 3)
         self._theta, self._slope, self._rest = _squared_error(self._sums)  # (K,)
+        self._kept: tuple[tuple[int, int, Draws], tuple[Drawn, str]] | None = None
         self._variance = self._slope * np.maximum(self._theta, 0.0) + self._rest
 
     @property
@@ -132,22 +137,12 @@ class CalibrationSamples:
 
     def test(self, a: int, b: int, draws: Draws) -> TestResult:
         """Test that samples `a` and `b` have one calibration error."""
-        sizes = self._sums[[a, b], :, 0].sum(axis=1)
-        small = int(sizes[1] < sizes[0])  # the group that is drawn; the first when they are equal
-        drawn, sign = [(a, b)[small], (a, b)[1 - small]], -1.0 if small else 1.0
-
-        def statistic(sums: FloatArray) -> FloatArray:
-            theta, slope, rest = _squared_error(sums)  # (..., 2)
-            var = _null_variance(sums, theta, slope, rest)
-            with np.errstate(invalid="ignore", divide="ignore"):
-                gap = theta[..., 0] - theta[..., 1]
-                return np.where(gap == 0, 0.0, sign * gap / np.sqrt(var.sum(axis=-1)))
-
-        observed = float(statistic(self._sums[drawn]))
+        observed = self._statistic(a, b)
         if not math.isfinite(observed):
             return undefined()
-        null, words = self._permuted(drawn, draws, statistic, "pair", far_from_rejecting(observed, draws.alternative))
-        return monte_carlo(null, observed, draws.alternative, method=words, warnings=self._warning([a, b]))
+        null, words = self._null(a, b, draws)
+        reference = Reference(None, null)
+        return reference.result(observed, draws.alternative, method=words, warnings=self._warning([a, b]))
 
     def test_global(self, members: Sequence[int], draws: Draws) -> TestResult:
         """Test that all these samples have one calibration error."""
@@ -161,24 +156,26 @@ class CalibrationSamples:
         observed = float(statistic(self._sums[order]))
         if math.isnan(observed):
             return undefined()
-        null, words = self._permuted(order, draws, statistic, "global", far_from_rejecting(observed, "greater"))
-        return monte_carlo(null, observed, "greater", method=words, warnings=self._warning(members))
+        null, words = self._permuted(order, draws, statistic, "global")
+        return Reference(None, null).result(observed, "greater", method=words, warnings=self._warning(members))
 
     def interval(self, a: int, b: int, *, level: float, ratio: bool, draws: Draws) -> tuple[float, float, str]:
-        """Return the interval that combines the roots of each theta's score limits by squares (MOVER)."""
-        low, high = self._bounds(a, b, float(special.ndtri(1 - (1 - level) / 2)), ratio)
-        return low, high, "root-mover"
+        """Return the roots of each theta's score limits combined by squares (MOVER), at the test's own quantiles."""
+        scale = self._scale(a, b, ratio)
+        if math.isnan(scale):
+            return math.nan, math.nan, "root-mover"
+        low, high = Reference(None, self._null(a, b, draws)[0]).critical(level)
+        ends = [max(end / scale, 0.0) if math.isfinite(end) else FAR for end in (high, -low)]
+        return self._bounds(a, b, ends[0], ratio)[0], self._bounds(a, b, ends[1], ratio)[1], "root-mover"
 
     def equivalence(self, a: int, b: int, *, low: float, high: float, ratio: bool, draws: Draws) -> float:
-        """Return the larger one-sided p-value at the margins, by inverting the interval."""
-        one, two = self.estimate[[a, b]]
-        point = (one / two if two > 0 else math.nan) if ratio else one - two
+        """Return the larger p-value of the two one-sided tests at the margins."""
+        return at_margins(lambda margin, side: self._at(a, b, margin, ratio, side), low, high, draws)
 
-        def at(margin: float, side: Draws) -> float:
-            lower = side.alternative == "greater"
-            return onesided_from_limits(lambda z: self._bounds(a, b, z, ratio), point, margin, lower=lower)
-
-        return at_margins(at, low, high, draws)
+    def beyond(self, a: int, b: int, *, low: float, high: float, ratio: bool, draws: Draws) -> float:
+        """Return the p-value of the test that the difference or ratio lies within [low, high]."""
+        point = self._point(a, b, ratio)
+        return beyond_margin(lambda margin, side: self._at(a, b, margin, ratio, side), point, low, high, draws)
 
     def standard_error(self, a: int, b: int) -> float:
         """Return the standard error of the difference of the root-mean-square errors."""
@@ -188,6 +185,47 @@ class CalibrationSamples:
             # Near 0 the root is not smooth; its error is then of the order of the fourth root.
             out += min(var / (4 * root**2), math.sqrt(var)) if root > 0 else math.sqrt(var)
         return math.sqrt(out)
+
+    def _point(self, a: int, b: int, ratio: bool) -> float:
+        one, two = (float(v) for v in self.estimate[[a, b]])
+        return (one / two if two > 0 else math.nan) if ratio else one - two
+
+    def _statistic(self, a: int, b: int) -> float:
+        return float(_studentised(self._sums[[a, b]]))
+
+    def _at(self, a: int, b: int, margin: float, ratio: bool, draws: Draws) -> float:
+        """P-value against a difference, or ratio, of exactly `margin`."""
+        scale = self._scale(a, b, ratio)
+        if math.isnan(scale):
+            return math.nan
+        statistic = scale * self._reach(a, b, margin, ratio)
+        return Reference(None, self._null(a, b, draws)[0]).pvalue(statistic, draws.alternative)
+
+    def _reach(self, a: int, b: int, value: float, ratio: bool) -> float:
+        """How many standard errors the limits must be wide to reach this difference or ratio, signed."""
+        point = self._point(a, b, ratio)
+        lower = point > value
+        share = onesided_from_limits(lambda z: self._bounds(a, b, z, ratio), point, value, lower=lower)
+        return float(-special.ndtri(share)) * (1.0 if lower else -1.0) if share < 1 else 0.0
+
+    def _scale(self, a: int, b: int, ratio: bool) -> float:
+        """Return the statistic over the reach of no difference: with it limits and test agree there exactly."""
+        statistic = self._statistic(a, b)
+        if not math.isfinite(statistic) or math.isnan(self._point(a, b, ratio)):
+            return math.nan
+        reach = self._reach(a, b, 1.0 if ratio else 0.0, ratio)
+        return statistic / reach if statistic * reach > 0 else 1.0
+
+    def _null(self, a: int, b: int, draws: Draws) -> tuple[Drawn, str]:
+        """Permutation law of the statistic."""
+        key = (a, b, replace(draws, alternative="two-sided"))
+        if self._kept is None or self._kept[0] != key:
+            sizes = self._sums[[a, b], :, 0].sum(axis=1)
+            small = int(sizes[1] < sizes[0])  # the group that is drawn; the first when they are equal
+            sign = -1.0 if small else 1.0
+            drawn = [(a, b)[small], (a, b)[1 - small]]
+            self._kept = (key, self._permuted(drawn, draws, lambda sums: sign * _studentised(sums), "pair"))
+        return self._kept[1]
 
     def _bounds(self, a: int, b: int, z: float, ratio: bool) -> tuple[float, float]:
         limits = []
@@ -219,9 +257,8 @@ class CalibrationSamples:
         draws: Draws,
         statistic: _Statistic,
         purpose: str,
-        enough: Callable[[FloatArray], bool],
-    ) -> tuple[FloatArray, str]:
-        """Return the statistic on permutations of all rows; members are dealt in this order."""
+    ) -> tuple[Drawn, str]:
+        """Return the law of the statistic over permutations of all rows; members are dealt in this order."""
         refuse_exact(draws, "the calibration error has no exact test")
         total = self._table[:, list(members)].sum(axis=1)
         used = total > 0
@@ -269,14 +306,13 @@ class CalibrationSamples:
                 return statistic(sums)
 
             moved, size = rows, block_size(rows)
-        null = in_blocks(
+        null = Drawn(
             work,
-            draws.number(moved),
-            size,
+            cap=draws.most(moved),
+            block=size,
             seed=draws.seed,
             name=f"{draws.name}/{purpose}",
             workers=draws.workers,
-            enough=enough,
         )
         return null, words
 
@@ -295,6 +331,15 @@ def _limit_sums(rng: np.random.Generator, whole: FloatArray, sizes: Sequence[int
         share = np.where(n > 0, dealt / n, 0.0)
     noise = noise - share * noise.sum(axis=1, keepdims=True)
     return np.stack([dealt, dealt * centre + deviation * noise, dealt * square], axis=-1)
+
+
+def _studentised(sums: FloatArray) -> FloatArray:
+    """Difference of two thetas over its standard error under the null, from bin sums (..., 2, bins, 3)."""
+    theta, slope, rest = _squared_error(sums)  # (..., 2)
+    var = _null_variance(sums, theta, slope, rest)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        gap = theta[..., 0] - theta[..., 1]
+        return np.where(gap == 0, 0.0, gap / np.sqrt(var.sum(axis=-1)))
 
 
 def _squared_error(sums: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -1,11 +1,16 @@
 """Correlation of a value with a continuous attribute.
 
-Hypothesis: Pearson's correlation is zero; the two need not be independent.
-Statistic: sqrt(n) r / tau with tau^2 = mu22 / (mu20 mu02), the fourth cross moment over the variances,
-so that dependence without correlation (unequal spread along the attribute) does not count as evidence
-([diciccio2020] sec. 4.1, where the permutation test without tau rejects a true null at .75).
-Reference: permutations of one column against the other, tau recomputed each time; the normal law where
-the first Edgeworth term is negligible.
+Hypothesis: Pearson's correlation is rho, by default 0; the two need not be independent.
+Statistic: the mean of d = u v - rho (u^2 + v^2) / 2 over its standard error, where u and v are the standardised
+columns: its mean is r - rho, and dependence without correlation (unequal spread along the attribute) widens its
+spread and does not count as evidence ([diciccio2020] sec. 4.1, where the permutation test without it rejects a true
+null at .75).
+Reference: two laws, of which the larger p-value counts: Student's t corrected for the skewness of d
+(`evenhand.inference.lean`), and permutations of one column against the other, the statistic recomputed each time.
+Where one column spreads more where the other is far out, the permuted law does not apply and a few rows make the
+standard error: the t law then has the degrees of freedom that the kurtosis of d leaves, 2 n / (kurtosis - 1).
+Permutations are left out when each column by itself is calm, which pairing them cannot change. The interval is all
+rho that the test keeps.
 """
 
 from __future__ import annotations
@@ -14,20 +19,29 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
-from evenhand.inference.pvalues import TestResult, far_from_rejecting, monte_carlo
-from evenhand.inference.resampling import limit_result, refuse_exact, undefined
+from evenhand.inference.lean import Lean, Shape, lean_of
+from evenhand.inference.limits import crossing
+from evenhand.inference.pvalues import TestResult
+from evenhand.inference.reference import Drawn, Reference
+from evenhand.inference.resampling import refuse_exact, undefined
 from evenhand.inference.samples import Draws
-from evenhand.kernels.subsets import block_size, in_blocks
+from evenhand.kernels.subsets import block_size
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# As for means: |skewness of the products| / (6 sqrt(n)) below which the normal law is used.
-EDGEWORTH = {"two-sided": 0.01, "greater": 0.002, "less": 0.002}
-# Rows from which permutations are no longer drawn by default: the normal law is then as good.
-MANY = 2_000_000
+# Permutations are left out when the product of the columns' skewnesses over sqrt(n), and of their kurtoses over n, are
+# at most these ...
+CALM_SKEWNESS, CALM_KURTOSIS = 0.1, 0.05
+# ... or when there are more rows than this.
+MANY = 200_000
+# Standard errors of the estimated lean on either side: more than for means, because the large products are fewer.
+DOUBT = 2.5
+# The product of the columns' kurtoses over n above which a warning is given. Measured at .05, .01, .001 in 10,000 runs:
+# an attribute with gamma(2) law, values sqrt(attribute) times centred gamma(1/2): .077, .025, .005 with 50 rows, .062,
+# .019, .005 with 100; exponential attribute, values attribute times centred exponential: .036, .0065, .001 with 100.
+RARE = 0.2
 
 
 def correlation_test(
@@ -53,51 +67,41 @@ def correlation_test(
     Examples
     --------
     >>> x = np.arange(40.0)
-    >>> r, result = correlation_test(x, x % 7 + x / 9, draws=Draws(n_resamples=99))
-    >>> round(r, 3), result.pvalue
-    (0.586, 0.01)
+    >>> r, result = correlation_test(x, x % 7 + x / 9)
+    >>> round(r, 3), result.pvalue < 0.001
+    (0.586, True)
     """
     draws = Draws() if draws is None else draws
-    u, v, c = _standardised(x, y, count)
-    n = int(c.sum())
-    if u.size == 0:
-        return math.nan, undefined("A column is constant, so it has no correlation.")
-    r = float(np.dot(c, u * v) / n)
-    tau = math.sqrt(float(np.dot(c, (u * v) ** 2) / n))
-    statistic = math.sqrt(n) * r / tau if tau > 0 else 0.0
-    skew = float(np.dot(c, (u * v - r) ** 3) / n) / max(tau**2 - r**2, 1e-300) ** 1.5
-    negligible = n >= 100 and abs(skew) / (6 * math.sqrt(n)) <= EDGEWORTH[draws.alternative]
-    if draws.method == "limit" or (draws.method == "auto" and (negligible or n > MANY)):
-        return r, limit_result(statistic, draws.alternative, method="normal limit")
     refuse_exact(draws, "a correlation has no exact test")
-    a, b = np.repeat(u, c), np.repeat(v, c)
-
-    def work(rng: np.random.Generator, size: int) -> FloatArray:
-        moved = rng.permuted(np.broadcast_to(b, (size, n)), axis=1)  # (size, n)
-        cross = moved @ a / n
-        np.square(moved, out=moved)
-        spread = moved @ (a * a) / n
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(spread > 0, math.sqrt(n) * cross / np.sqrt(spread), 0.0)
-
-    null = in_blocks(
-        work,
-        draws.number(n),
-        block_size(n, 500_000),
-        seed=draws.seed,
-        name=f"{draws.name}/correlation",
-        workers=draws.workers,
-        enough=far_from_rejecting(statistic, draws.alternative),
-    )
-    return r, monte_carlo(null, statistic, draws.alternative, method="studentised permutation test")
+    pairs = _Pairs(*_standardised(x, y, count), draws)
+    if pairs.n == 0:
+        return math.nan, undefined("A column is constant, so it has no correlation.")
+    law = pairs.law(0.0)
+    words = {
+        (False, True): "skewness-corrected t test" if draws.method == "auto" else "t limit",
+        (True, False): "studentised permutation test",
+        (True, True): "skewness-corrected t test and studentised permutation test, the larger p-value",
+    }[pairs.null is not None, law is not None]
+    warnings = []
+    if draws.method == "auto" and pairs.peak > RARE:
+        warnings = [
+            "The columns have such large values, for so few rows, that rarer ones may have been missed: where skewed "
+            "values spread more along the attribute, this test was measured to reject a true null at .05 up to 1.5 "
+            "times as often as stated, at .01 up to 2.5 times, at .001 up to six times."
+        ]
+    result = Reference(law, pairs.null).result(pairs.statistic(0.0), draws.alternative, method=words, warnings=warnings)
+    return pairs.r, result
 
 
 def correlation_interval(
-    x: ArrayLike, y: ArrayLike, count: ArrayLike | None = None, *, level: float = 0.95
+    x: ArrayLike,
+    y: ArrayLike,
+    count: ArrayLike | None = None,
+    *,
+    level: float = 0.95,
+    draws: Draws | None = None,
 ) -> tuple[float, float, str]:
     """Return a confidence interval of the correlation that allows for dependence of any form.
-
-    Fisher's transformation with the sandwich variance of r in place of 1 / (n - 3).
 
     Parameters
     ----------
@@ -107,34 +111,122 @@ def correlation_interval(
         Rows each record stands for; 1 by default.
     level : float
         Nominal coverage.
+    draws : Draws, optional
+        As in the test; with the same draws both agree.
 
     Returns
     -------
     low, high : float
+        All correlations that the test at 1 - level keeps.
     kind : str
 
     Examples
     --------
     >>> x = np.arange(40.0)
     >>> low, high, kind = correlation_interval(x, x % 7 + x / 9)
-    >>> round(low, 2), round(high, 2)
-    (0.35, 0.75)
+    >>> 0.2 < low < 0.586 < high < 0.9
+    True
     """
-    u, v, c = _standardised(x, y, count)
-    if u.size == 0:
-        return math.nan, math.nan, "fisher-sandwich"
-    n = int(c.sum())
-    r = float(np.dot(c, u * v) / n)
-    if 1 - r * r < 1e-12:
-        return r, r, "fisher-sandwich"
-    influence = u * v - r * (u * u + v * v) / 2
-    error = math.sqrt(float(np.dot(c, influence**2)) / n / max(n - 3, 1)) / (1 - r * r)
-    t = float(special.stdtrit(max(n - 3, 1), 1 - (1 - level) / 2))
-    low, high = math.tanh(math.atanh(r) - t * error), math.tanh(math.atanh(r) + t * error)
-    # With heavy tails the sandwich is too small; a correlation of 0 leaves only if the test rejects it.
-    if math.sqrt(n) * abs(r) <= t * math.sqrt(float(np.dot(c, (u * v) ** 2) / n)):
-        low, high = min(low, 0.0), max(high, 0.0)
-    return low, high, "fisher-sandwich"
+    draws = Draws() if draws is None else draws
+    pairs = _Pairs(*_standardised(x, y, count), draws)
+    kind = "t" if pairs.null is None else "permutation-t"
+    if pairs.n == 0:
+        return math.nan, math.nan, kind
+    if 1 - pairs.r**2 < 1e-12:
+        return pairs.r, pairs.r, kind
+    share = (1 - level) / 2
+    fixed = (math.inf, -math.inf) if pairs.null is None else pairs.null.critical(share)
+
+    def keeps(rho: float, side: str) -> bool:
+        statistic, law = pairs.statistic(rho), pairs.law(rho)
+        if statistic <= fixed[1] if side == "greater" else statistic >= fixed[0]:
+            return True
+        return law is not None and law.tail(statistic, side) > share
+
+    low = crossing(lambda rho: keeps(rho, "greater"), pairs.r, -1.0, 0.0)
+    high = crossing(lambda rho: keeps(rho, "less"), pairs.r, 1.0, 0.0)
+    return low, high, kind
+
+
+class _Pairs:
+    """Standardised pairs, their statistic at any correlation and its laws."""
+
+    def __init__(self, u: FloatArray, v: FloatArray, c: IntArray, draws: Draws) -> None:
+        self._u, self._v, self._c, self._draws = u, v, c, draws
+        self.n = int(c.sum())
+        self.r = float(np.dot(c, u * v) / self.n) if self.n else math.nan
+        self.peak = self._product(4) / max(self.n, 1)
+        self._uneven = self._unevenness()
+        drawn = draws.method == "permutation" or (draws.method == "auto" and self.n <= MANY and not self._calm())
+        self.null = self._permuted() if self.n and drawn else None
+
+    def statistic(self, rho: float) -> float:
+        """Return the mean of d over its standard error."""
+        d = self._parts(rho)
+        mean = self.r - rho
+        return float(_studentised(np.asarray(mean), np.asarray(np.dot(self._c, d * d) / self.n), self.n))
+
+    def law(self, rho: float) -> Lean | None:
+        """Return Student's law of the statistic, or None where only permutations are asked for."""
+        if self._draws.method == "limit":
+            return Lean(0.0, 0.0, max(self.n - 1.0, 1.0))
+        if self._draws.method != "auto":
+            return None
+        residual = self._parts(rho) - (self.r - rho)
+        second = float(np.dot(self._c, residual**2) / self.n)
+        shape = Shape.of(residual, self._c, self.n, second / max(self.n - 1, 1))
+        return lean_of([(shape, 1.0)], self._freedom(shape), doubt=DOUBT)
+
+    def _parts(self, rho: float) -> FloatArray:
+        return np.asarray(self._u * self._v - rho * (self._u**2 + self._v**2) / 2)
+
+    def _freedom(self, shape: Shape) -> float:
+        """Return the degrees of freedom: n - 1 where spreads are even, what the kurtosis leaves where they are not."""
+        most = max(self.n - 1.0, 1.0)
+        excess = shape.moments[2] / shape.moments[0] ** 2 - 1 if shape.moments[0] > 0 else 0.0
+        least = min(max(2 * self.n / max(excess, 1e-9), 1.0), most)
+        return 1 / ((1 - self._uneven) / most + self._uneven / least)
+
+    def _unevenness(self) -> float:
+        """Return 0 where no column spreads more with the other, 1 where the mean square of d is half as much more."""
+        left = 1 - self.r**2
+        if self.n == 0 or left < 1e-12:
+            return 0.0
+        u, v = self._u, self._v
+        ratios = (float(np.dot(self._c, (z * (y - self.r * z)) ** 2)) / self.n / left for z, y in ((u, v), (v, u)))
+        return min(max(2 * (min(ratios) - 1), 0.0), 1.0)
+
+    def _calm(self) -> bool:
+        """Whether the columns, each by itself, leave no room for a rare large product."""
+        return self._product(3) / math.sqrt(max(self.n, 1)) <= CALM_SKEWNESS and self.peak <= CALM_KURTOSIS
+
+    def _product(self, power: int) -> float:
+        """Return the product of the columns' own moments, without its sign."""
+        return abs(math.prod(float(np.dot(self._c, z**power)) / max(self.n, 1) for z in (self._u, self._v)))
+
+    def _permuted(self) -> Drawn:
+        n, a, b = self.n, np.repeat(self._u, self._c), np.repeat(self._v, self._c)
+
+        def work(rng: np.random.Generator, size: int) -> FloatArray:
+            moved = rng.permuted(np.broadcast_to(b, (size, n)), axis=1)  # (size, n)
+            cross = moved @ a / n
+            np.square(moved, out=moved)
+            return np.asarray(_studentised(cross, moved @ (a * a) / n, n))
+
+        return Drawn(
+            work,
+            cap=self._draws.most(n),
+            block=block_size(n, 500_000),
+            seed=self._draws.seed,
+            name=f"{self._draws.name}/correlation",
+            workers=self._draws.workers,
+        )
+
+
+def _studentised(mean: FloatArray, square: FloatArray, n: int) -> FloatArray:
+    """Mean over its standard error from the mean square; 0 when the mean is 0."""
+    spread = np.maximum(square - mean**2, 1e-14 * np.maximum(square, 1e-300)) / max(n - 1, 1)
+    return np.where(mean == 0, 0.0, mean / np.sqrt(spread))
 
 
 def _standardised(x: ArrayLike, y: ArrayLike, count: ArrayLike | None) -> tuple[FloatArray, FloatArray, IntArray]:

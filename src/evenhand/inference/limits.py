@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 
@@ -144,26 +142,35 @@ def onesided_from_limits(
     return float(special.ndtr(-low))
 
 
-def tail_quantiles(null: NDArray[np.float64], level: float) -> tuple[float, float]:
-    """Return the quantiles of a permuted statistic between which a test at 1 - level keeps the null.
+def crossing(keeps: Callable[[float], bool], inside: float, outside: float, probe: float | None = None) -> float:
+    """Return where a null value stops being kept between one that is and one that is not.
 
     Parameters
     ----------
-    null : ndarray
-        The statistic on permuted data. Where it is undefined it widens both ends.
-    level : float
-        Coverage of the interval made from them.
+    keeps : callable
+        Whether a test keeps this null value.
+    inside, outside : float
+        A value that is kept (the estimate) and one that lies beyond the end; either side of each other.
+    probe : float, optional
+        Asked first when it lies between them, so that the end and the test there agree.
 
     Returns
     -------
-    low, high : float
-        Counted with the +1 rule; never on the wrong side of 0.
+    float
+        `outside` when that is kept as well.
 
     Examples
     --------
-    >>> tail_quantiles(np.arange(-19.0, 20.0), 0.9)
-    (-18.0, 18.0)
+    >>> round(crossing(lambda value: value < 0.25, 0.0, 1.0), 6)
+    0.25
     """
-    lower, upper = (np.sort(np.where(np.isnan(null), far, null)) for far in (-np.inf, np.inf))
-    k = max(0, math.floor((null.size + 1) * (1 - level) / 2 + 1e-9) - 1)
-    return min(float(lower[k]), 0.0), max(float(upper[-1 - k]), 0.0)
+    if keeps(outside):
+        return outside
+    if probe is not None and min(inside, outside) < probe < max(inside, outside):
+        inside, outside = (probe, outside) if keeps(probe) else (inside, probe)
+    for _ in range(200):
+        middle = (inside + outside) / 2
+        if abs(outside - inside) <= 1e-12 * max(abs(inside), abs(outside)) or middle in (inside, outside):
+            break
+        inside, outside = (middle, outside) if keeps(middle) else (inside, middle)
+    return inside

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -13,7 +15,9 @@ METHODS = ("holm", "bonferroni", "bh", "none")
 # What a plan of several audits may ask for: the methods above, and two that know which audit a p-value is from.
 CORRECTIONS = (*METHODS[:3], "gatekeeping", "max-t", "none")
 
-_ROUNDING = 1e-12
+# Of a rejected hypothesis' part, what leaves a family that opens no other while members are left there; the "epsilon
+# edges" of [bretz2009], by which all of it leaves with the last member.
+_LAST = 1e-9
 
 
 def adjust(pvalues: ArrayLike, method: str = "holm") -> FloatArray:
@@ -64,22 +68,35 @@ def adjust(pvalues: ArrayLike, method: str = "holm") -> FloatArray:
     return out
 
 
-def gatekeeping(pvalues: ArrayLike, family: ArrayLike, keep: float = 0.5) -> FloatArray:
-    """Adjust p-values of families that are tested in order: a family opens as the ones before it reject.
+def gatekeeping(
+    pvalues: ArrayLike,
+    family: Sequence[str],
+    *,
+    shares: Mapping[str, float],
+    opens: Mapping[str, Sequence[str]] | None = None,
+    keep: float = 0.5,
+) -> FloatArray:
+    """Adjust p-values of families of which some begin with a share of the error and others must be opened.
 
-    The graphical procedure of Bretz, Maurer, Brannath and Posch (2009) [bretz2009], with adjusted p-values: all
-    error is first shared by the hypotheses of the first family. A rejected hypothesis keeps part of its share in its
-    own family (so that it steps down as Holm's does) and hands the rest to the next; a family that is wholly rejected
-    hands on all. This holds the family-wise error in the strong sense under any dependence.
+    The graphical procedure of Bretz, Maurer, Brannath and Posch (2009) [bretz2009], with adjusted p-values. Each
+    entry family begins with its share, split evenly over its hypotheses. A rejected hypothesis hands its part to the
+    others of its family, as Holm's does; where its family opens others, a fraction ``1 - keep`` goes to those. A family
+    that is wholly rejected hands on all it had: to the families it opens, an opened one to its fellows, and after
+    them to the entry families. No error is lost. This holds the family-wise error in the strong sense under any
+    dependence.
 
     Parameters
     ----------
     pvalues : array_like, shape (m,)
         Raw p-values. NaN is a test that was not made: it stays NaN and does not count.
-    family : array_like of int, shape (m,)
-        Each one's family; smaller numbers come first.
+    family : sequence of str, length m
+        Each one's family.
+    shares : mapping of str to float
+        Entry families and their shares, in any unit: they are divided by the sum of those that have a p-value.
+    opens : mapping of str to sequence of str, optional
+        For an entry family, those that its rejections open.
     keep : float
-        The part of a rejected hypothesis' share that stays in its family while others are left there.
+        The fraction of a rejected hypothesis' part that stays in its family while others are left there.
 
     Returns
     -------
@@ -88,25 +105,19 @@ def gatekeeping(pvalues: ArrayLike, family: ArrayLike, keep: float = 0.5) -> Flo
 
     Examples
     --------
-    >>> gatekeeping([0.01, 0.04, 0.02], [0, 0, 1]).round(4).tolist()
+    >>> gatekeeping([0.01, 0.04, 0.02], ["a", "a", "b"], shares={"a": 1}, opens={"a": ["b"]}).round(4).tolist()
     [0.02, 0.0533, 0.0533]
     """
     raw = np.asarray(pvalues, dtype=np.float64)
-    code = np.asarray(family)
     out = raw.copy()
-    names = [f for f in np.unique(code) if np.any(~np.isnan(raw[code == f]))]
-    queues = [[i for i in np.argsort(raw, kind="stable") if code[i] == f and not np.isnan(raw[i])] for f in names]
-    k = len(queues)
+    order = [int(i) for i in np.argsort(raw, kind="stable") if not np.isnan(raw[i])]
+    names = list(dict.fromkeys(family[i] for i in sorted(order)))
+    queues = [[i for i in order if family[i] == name] for name in names]
     # Members of a family are alike, so one number per family, and per pair of families, describes the graph.
-    share = np.zeros(k)
-    share[:1] = [1 / len(q) for q in queues[:1]]
-    edge = np.zeros((k, k))  # from one member of a family to one member of another
-    for f, queue in enumerate(queues):
-        stays = 0.0 if len(queue) == 1 else 1.0 if f == k - 1 else keep
-        if len(queue) > 1:
-            edge[f, f] = stays / (len(queue) - 1)
-        if f < k - 1:
-            edge[f, f + 1] = (1 - stays) / len(queues[f + 1])
+    share = np.array([shares.get(name, 0.0) / len(q) for name, q in zip(names, queues, strict=True)])
+    total = sum(shares.get(name, 0.0) for name in names)
+    share = share / total if total > 0 else share
+    edge = _edges(names, [len(q) for q in queues], shares, opens or {}, keep)
     reached = 0.0
     while any(queues):
         need = [raw[q[0]] / share[f] if q and share[f] > 0 else np.inf for f, q in enumerate(queues)]
@@ -116,11 +127,48 @@ def gatekeeping(pvalues: ArrayLike, family: ArrayLike, keep: float = 0.5) -> Flo
         reached = max(reached, min(float(need[f]), 1.0), float(raw[queues[f][0]]))
         out[queues[f].pop(0)] = reached
         share = share + share[f] * edge[f]
-        back = 1 - edge[:, f] * edge[f]  # no way back to itself
-        edge = (edge + np.outer(edge[:, f], edge[f])) / np.where(back > _ROUNDING, back, np.inf)[:, None]
+        edge = _without(edge, f, np.array([len(q) for q in queues]))
     for queue in queues:
         out[queue] = 1.0
     return out
+
+
+def _without(edge: FloatArray, f: int, left: NDArray[np.int64]) -> FloatArray:
+    """Return what members hand on when one of family `f` is gone and its part goes where it would have handed it."""
+    others = left[None, :] - np.eye(len(left))  # of whom a member of each family may give to, itself apart
+    # One minus the way there and back, as a sum of what goes elsewhere: no digits are lost.
+    elsewhere = (others * edge).sum(1) + edge[:, f] * (others * edge[f]).sum(1)
+    return np.asarray((edge + np.outer(edge[:, f], edge[f])) / np.where(elsewhere > 0, elsewhere, np.inf)[:, None])
+
+
+def _edges(
+    names: Sequence[str],
+    sizes: Sequence[int],
+    shares: Mapping[str, float],
+    opens: Mapping[str, Sequence[str]],
+    keep: float,
+) -> FloatArray:
+    """Return what a rejected member of one family hands to one member of another, each row's total being 1."""
+    k = len(names)
+    edge = np.zeros((k, k))
+    for f, name in enumerate(names):
+        entry = shares.get(name, 0.0) > 0
+        opened = [h for h in range(k) if names[h] in opens.get(name, ()) and h != f]
+        if sizes[f] > 1:
+            edge[f, f] = keep if opened else 1.0
+        for h in opened:
+            edge[f, h] = (1 - keep) / len(opened)
+        for h in range(k):
+            if h == f or opened:
+                continue
+            if (shares.get(names[h], 0.0) > 0) is entry:  # its fellows, once its own are done
+                edge[f, h] = _LAST
+            elif not entry:  # the entry families, once its fellows are done too
+                edge[f, h] = _LAST**2
+        if edge[f].sum() > 0:
+            edge[f] /= edge[f].sum()
+        edge[f] /= [max(n - (h == f), 1) for h, n in enumerate(sizes)]
+    return edge
 
 
 def share_out(adjusted: ArrayLike, block: ArrayLike) -> FloatArray:

@@ -125,5 +125,7 @@ def _bisect(enough: Callable[[float], bool], low: float, high: float, tolerance:
     """Return a number that is enough, near one that is not; `high` is enough."""
     while high - low > tolerance * high:
         middle = 0.5 * (low + high)
+        if not low < middle < high:  # no number lies between them
+            break
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high

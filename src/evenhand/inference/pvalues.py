@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,9 +13,6 @@ FloatArray = NDArray[np.float64]
 
 # Two statistics that differ by rounding only are ties and must count as "at least as extreme".
 TIE = 1e-9
-
-# A pilot with more than this share of extreme draws ends a test; see `far_from_rejecting`.
-STOP_ABOVE = 0.2
 
 SMALLEST = float(np.finfo(np.float64).tiny)
 
@@ -96,32 +92,6 @@ def extremes(null: FloatArray, observed: float, alternative: str) -> NDArray[np.
         null, observed = -null, -observed
     slack = TIE * max(1.0, abs(observed)) if math.isfinite(observed) else 0.0
     return (null >= observed - slack) | np.isnan(null)
-
-
-def far_from_rejecting(observed: float, alternative: str) -> Callable[[FloatArray], bool]:
-    """Return the rule that stops drawing when the p-value is above 0.2 after the first thousand draws.
-
-    A p-value that stops is above 0.2, so the probability of a p-value at or below any level up to 0.2 is not
-    changed by stopping: the test stays valid, and the draws go where they matter.
-
-    Parameters
-    ----------
-    observed : float
-        Statistic on the data.
-    alternative : {"two-sided", "greater", "less"}
-        Which side counts.
-
-    Returns
-    -------
-    callable
-        Takes the statistics drawn so far.
-
-    Examples
-    --------
-    >>> far_from_rejecting(0.1, "two-sided")(np.linspace(-3, 3, 999))
-    True
-    """
-    return lambda null: bool(extremes(null, observed, alternative).mean() > STOP_ABOVE)
 
 
 def monte_carlo(

@@ -1,11 +1,13 @@
-"""Tests on rates: successes over trials inside a denominator. Exact, without random draws.
+"""Tests on rates: successes over trials inside a denominator. Exact in small samples, without random draws.
 
-Given which rows are in the denominator, equal rates make those rows exchangeable between the groups.
-So permuting labels inside the denominator tests the *weak* null exactly at any sample size, whatever the
-groups' base rates. The count of successes in one group is then hypergeometric, and its tails are summed.
+Two rates are compared by one family of tests (`evenhand.inference.curves`): it gives the p-value of equality, of any
+difference or ratio, and the interval. Given which rows are in the denominator, it holds for the *weak* null, whatever
+the groups' base rates. On request labels are permuted inside the denominator instead: the count of successes in one
+group is then hypergeometric, and its tails are summed (`evenhand.inference.exact`). Three groups and more are always
+tested so.
 
 F1 is 2 J / (1 + J), where J = true positives / rows with outcome 1 or decision 1 is such a rate: equal F1 is
-equal J, and the same test applies.
+equal J, and the same tests apply.
 """
 
 from __future__ import annotations
@@ -18,15 +20,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand.errors import UsageError
+from evenhand.inference.curves import Curve, curve_of
+from evenhand.inference.equality import equality_pvalue, exact_sizes, smallest_pvalue
 from evenhand.inference.exact import exact_pvalue
 from evenhand.inference.forms import Rate, f1_limits
-from evenhand.inference.mover import mover_equivalence, mover_interval
+from evenhand.inference.mover import mover_equivalence
 from evenhand.inference.permutations import not_computable, permutation_test
 from evenhand.inference.pvalues import TestResult
 from evenhand.inference.samples import Draws
 from evenhand.inference.tables import TableSamples
 from evenhand.inference.unconditional import EXACT_TRIALS, exact_equivalence
-from evenhand.kernels.binomial import normal_quantile
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -34,16 +37,17 @@ IntArray = NDArray[np.int64]
 # K x 2 tables are cheap: list more of them than of general tables.
 _GLOBAL_LIMIT = 20_000
 
-_SPARSE = (
-    "A group has fewer than 3 expected successes or failures. The p-value is exact; the interval is an "
-    "approximation, and 95 % intervals covered from .91 to 1 in such designs."
-)
-
 _TAILS = {
     "two-sided": "tables with an absolute difference of rates at least the observed one",
     "greater": "tables with a difference of rates at least the observed one",
     "less": "tables with a difference of rates at most the observed one",
 }
+
+_UNCONDITIONAL = (
+    "exact unconditional test: all tables at least as extreme, ordered by their conditional mid-p value, at the common "
+    "rate where they are most probable"
+)
+_LARGE = "conditional mid-p value (hypergeometric sum, ties counted half)"
 
 
 class RateSamples:
@@ -69,7 +73,7 @@ class RateSamples:
     [0.3, 0.1]
     >>> result = samples.test(0, 1, Draws())
     >>> round(result.pvalue, 4), result.exact
-    (0.0482, True)
+    (0.033, True)
     """
 
     def __init__(
@@ -182,7 +186,8 @@ class RateSamples:
         a, b : int
             Groups.
         draws : Draws
-            "auto" and "exact" sum the hypergeometric tails inside the denominator.
+            "auto" is the unconditional test that the interval inverts. "exact", `midp`, or a choice of what to permute
+            asks for permutations instead; inside the denominator their hypergeometric tails are summed.
 
         Returns
         -------
@@ -192,7 +197,7 @@ class RateSamples:
         --------
         >>> tea = RateSamples.from_counts([3, 1], [4, 4])
         >>> round(tea.test(0, 1, Draws(alternative="greater")).pvalue, 4)
-        0.2429
+        0.1445
         """
         if not (self.trials[a] and self.trials[b]):
             return not_computable(self.empty_reason)
@@ -209,20 +214,25 @@ class RateSamples:
                 words=f"labels permuted within the denominator; {_TAILS[draws.alternative]}",
                 alternative=draws.alternative,
             )
-        p, floor = exact_pvalue(x.tolist(), n.tolist(), draws.alternative, midp=draws.midp)
+        conditional = draws.method == "exact" or draws.midp or draws.permute != "auto"
+        counts, trials = (int(x[0]), int(x[1])), (int(n[0]), int(n[1]))
+        if conditional:
+            p, floor = exact_pvalue(counts, trials, draws.alternative, midp=draws.midp)
+            exact, words = True, "exact permutation within the denominator (hypergeometric sum); "
+            words += _TAILS[draws.alternative] + (", ties counted half (mid-p)" if draws.midp else "")
+        else:
+            p, exact = equality_pvalue(counts, trials, draws.alternative)
+            floor = smallest_pvalue(min(trials), max(trials))
+            words = _UNCONDITIONAL if exact else _LARGE
         warnings: tuple[str, ...] = ()
         if floor > 0.05:
-            warnings = (f"With these counts no result could give a p-value below {floor:.3g}.",)
-        pooled = float(x.sum() / n.sum())
-        if float(n.min()) * min(pooled, 1 - pooled) < 3:
-            warnings = (*warnings, _SPARSE)
+            whose = "counts" if conditional else "sizes"
+            warnings = (f"With these {whose} no result could give a p-value below {floor:.3g}.",)
         return TestResult(
             statistic=float(Rate((0,), (0, 1)).statistic(pair.astype(np.float64), "null")),
             pvalue=p,
-            method="exact permutation within the denominator (hypergeometric sum); "
-            + _TAILS[draws.alternative]
-            + (", ties counted half (mid-p)" if draws.midp else ""),
-            exact=True,
+            method=words,
+            exact=exact,
             floor=floor,
             pvalue_low=p,
             pvalue_high=p,
@@ -297,22 +307,56 @@ class RateSamples:
         -------
         low, high : float
         kind : str
-            "score", or "mover-score" for F1.
+            "exact", or "likelihood-root" where the samples are too large for it.
 
         Examples
         --------
         >>> low, high, kind = RateSamples.from_counts([56, 48], [70, 80]).interval(
         ...     0, 1, level=0.95, ratio=False, draws=Draws())
-        >>> round(low, 4), round(high, 4), kind
-        (0.0528, 0.3382, 'score')
+        >>> round(low, 3), round(high, 3), kind
+        (0.051, 0.341, 'exact')
         """
         if not (self.trials[a] and self.trials[b]):
             return math.nan, math.nan, "none"
-        if not self._f1:
-            return self._form.interval(self._pair(a, b), level, ratio=ratio)
-        limits = f1_limits(self.successes[[a, b]].astype(float), self.trials[[a, b]].astype(float))
-        first, second = float(self._estimate[a]), float(self._estimate[b])
-        return *mover_interval(first, second, limits, normal_quantile(level), ratio=ratio), "mover-score"
+        kind = "exact" if exact_sizes(int(self.trials[a]), int(self.trials[b])) else "likelihood-root"
+        return *self._curve(a, b, ratio=ratio).interval(level), kind
+
+    def _curve(self, a: int, b: int, *, ratio: bool) -> Curve:
+        x, n = self.successes[[a, b]].tolist(), self.trials[[a, b]].tolist()
+        return curve_of((x[0], x[1]), (n[0], n[1]), ratio=ratio, f1=self._f1)
+
+    def beyond(self, a: int, b: int, *, low: float, high: float, ratio: bool, draws: Draws) -> float:
+        """Return the p-value against "the difference (or ratio) lies between low and high".
+
+        Parameters
+        ----------
+        a, b : int
+            Groups.
+        low, high : float
+            Margins.
+        ratio : bool
+            Whether they bound the ratio.
+        draws : Draws
+            Not used.
+
+        Returns
+        -------
+        float
+            1 inside, outside the two-sided p-value of the nearest end.
+
+        Examples
+        --------
+        >>> samples = RateSamples.from_counts([60, 20], [100, 100])
+        >>> round(samples.beyond(0, 1, low=-0.2, high=0.2, ratio=False, draws=Draws()), 4)
+        0.0032
+        """
+        if not (self.trials[a] and self.trials[b]):
+            return math.nan
+        curve = self._curve(a, b, ratio=ratio)
+        estimate = curve.estimate
+        if math.isnan(estimate) or low <= estimate <= high:
+            return 1.0
+        return curve.pvalue(low if estimate < low else high)
 
     def equivalence(self, a: int, b: int, *, low: float, high: float, ratio: bool, draws: Draws) -> float:
         """Return the p-value against "the difference (or ratio) lies outside (low, high)".

@@ -11,16 +11,11 @@ from numpy.typing import NDArray
 from scipy import special
 
 from evenhand.errors import UsageError
-from evenhand.inference.pvalues import TestResult, extremes
+from evenhand.inference.pvalues import TestResult
+from evenhand.inference.reference import Drawn
 from evenhand.inference.samples import Draws
-from evenhand.kernels.subsets import (
-    block_size,
-    in_blocks,
-    random_counts,
-    random_labels,
-    random_subsets,
-    subset_sums,
-)
+from evenhand.kernels.picks import SHARE, random_picks
+from evenhand.kernels.subsets import block_size, random_counts, random_labels, subset_sums
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -32,16 +27,15 @@ NO_GLOBAL = "permutations of more than two groups are not listed"
 ROWS_PER_RECORD = 20
 
 
-def permuted_sums(
+def dealt_sums(
     features: FloatArray,
     counts: IntArray,
     sizes: Sequence[int],
     draws: Draws,
     statistic: Callable[[FloatArray], FloatArray],
     purpose: str,
-    enough: Callable[[FloatArray], bool] | None = None,
-) -> FloatArray:
-    """Return a statistic of group sums on random permutations of the rows.
+) -> Drawn:
+    """Return the law of a statistic of group sums over random permutations of the rows.
 
     Parameters
     ----------
@@ -50,31 +44,29 @@ def permuted_sums(
     counts : ndarray of int, shape (D,)
         Rows equal to each distinct row.
     sizes : sequence of int, length K
-        Rows of each group.
+        Rows of each group; of two groups the smaller comes first, and only its rows are drawn.
     draws : Draws
         Number, seed, name and workers.
     statistic : callable
         Takes sums of shape (b, K, p), returns shape (b,).
     purpose : str
         Part of the random stream's name.
-    enough : callable, optional
-        See `evenhand.kernels.subsets.in_blocks`.
 
     Returns
     -------
-    ndarray, shape (n_resamples,)
+    Drawn
 
     Examples
     --------
-    >>> null = permuted_sums(np.array([[1.0], [2.0]]), np.array([3, 3]), [2, 4], Draws(n_resamples=5),
-    ...                      lambda sums: sums.sum(axis=(1, 2)), "demo")
-    >>> null.tolist()
+    >>> law = dealt_sums(np.array([[1.0], [2.0]]), np.array([3, 3]), [2, 4], Draws(n_resamples=5, method="permutation"),
+    ...                  lambda sums: sums.sum(axis=(1, 2)), "demo")
+    >>> law.draws(5).tolist()
     [9.0, 9.0, 9.0, 9.0, 9.0]
     """
     rows = int(counts.sum())
     total = counts @ features  # (p,)
-    few = counts.size * ROWS_PER_RECORD <= rows
-    expanded = np.empty((0, 0)) if few else np.repeat(features, counts, axis=0)
+    few = counts.size * ROWS_PER_RECORD <= (sizes[0] if len(sizes) == 2 else rows)
+    expanded = np.empty((0, 0)) if few else np.ascontiguousarray(np.repeat(features, counts, axis=0).T)  # (p, rows)
 
     def work(rng: np.random.Generator, b: int) -> FloatArray:
         sums = np.empty((b, len(sizes), features.shape[1]))
@@ -82,64 +74,30 @@ def permuted_sums(
             dealt = random_counts(rng, counts, sizes, b)  # (b, D, K)
             sums[...] = dealt.transpose(0, 2, 1).astype(np.float64) @ features
         elif len(sizes) == 2:
-            sums[:, 0] = subset_sums(random_subsets(rng, rows, sizes[0], b), expanded)
+            picks = random_picks(rng, rows, sizes[0], b)  # (b, size of the first)
+            for j, column in enumerate(expanded):
+                sums[:, 0, j] = column[picks].sum(axis=1)
             sums[:, 1] = total - sums[:, 0]
         else:
             labels = random_labels(rng, sizes, b)
             for k in range(len(sizes)):
-                sums[:, k] = subset_sums(labels == k, expanded)
+                sums[:, k] = subset_sums(labels == k, expanded.T)
         return statistic(sums)
 
-    size = block_size(counts.size * len(sizes) * 8 if few else rows)
-    return in_blocks(
+    if few:
+        cost, size = ROWS_PER_RECORD * counts.size, block_size(counts.size * len(sizes) * 8)
+    elif len(sizes) == 2:
+        cost = sizes[0] if sizes[0] <= SHARE * rows else rows
+        size = block_size(2 * cost, 400_000)
+    else:
+        cost, size = rows * len(sizes), block_size(rows)
+    return Drawn(
         work,
-        draws.number(counts.size if few else rows),
-        size,
+        cap=draws.most(cost),
+        block=size,
         seed=draws.seed,
         name=f"{draws.name}/{purpose}",
         workers=draws.workers,
-        enough=enough,
-    )
-
-
-def enumerated(null: FloatArray, observed: float, alternative: str, warnings: tuple[str, ...] = ()) -> TestResult:
-    """Turn the statistic on every permutation into an exact p-value.
-
-    Parameters
-    ----------
-    null : ndarray
-        The statistic on each permutation, the data as they are among them.
-    observed : float
-        The statistic on the data.
-    alternative : {"two-sided", "greater", "less"}
-        Which side counts.
-    warnings : tuple of str
-        Passed through.
-
-    Returns
-    -------
-    TestResult
-
-    Examples
-    --------
-    >>> enumerated(np.array([-2.0, -1.0, 1.0, 2.0]), 2.0, "two-sided").pvalue
-    0.5
-    """
-    p = float(extremes(null, observed, alternative).mean())
-    finite = null[~np.isnan(null)]
-    top = (
-        finite.min() if alternative == "less" else np.abs(finite).max() if alternative == "two-sided" else finite.max()
-    )
-    return TestResult(
-        statistic=observed,
-        pvalue=p,
-        method="studentised permutation test, all permutations",
-        exact=True,
-        floor=float(extremes(null, float(top), alternative).mean()),
-        pvalue_low=p,
-        pvalue_high=p,
-        null=null[:: max(1, null.size // 2000)][:2000].copy(),
-        warnings=warnings,
     )
 
 
@@ -159,55 +117,6 @@ def refuse_exact(draws: Draws, why: str = "there are too many permutations to li
     """
     if draws.method == "exact":
         raise UsageError(f"`method` is `exact`, but {why}. Use `auto` or `permutation`.")
-
-
-def limit_result(
-    statistic: float,
-    alternative: str,
-    *,
-    method: str,
-    df: float = math.inf,
-    warnings: tuple[str, ...] = (),
-) -> TestResult:
-    """Turn a studentised value into a p-value by the normal law, or Student's with `df`.
-
-    Parameters
-    ----------
-    statistic : float
-        The studentised value.
-    alternative : {"two-sided", "greater", "less"}
-        Which side counts.
-    method : str
-        Words for the reader.
-    df : float
-        Degrees of freedom.
-    warnings : tuple of str
-        Passed through.
-
-    Returns
-    -------
-    TestResult
-
-    Examples
-    --------
-    >>> round(limit_result(1.959964, "two-sided", method="normal limit").pvalue, 6)
-    0.05
-    """
-    upper, lower = (
-        (float(special.ndtr(-statistic)), float(special.ndtr(statistic)))
-        if math.isinf(df)
-        else (float(special.stdtr(df, -statistic)), float(special.stdtr(df, statistic)))
-    )
-    p = {"greater": upper, "less": lower}.get(alternative, min(1.0, 2 * min(upper, lower)))
-    return TestResult(
-        statistic=statistic,
-        pvalue=p,
-        method=method,
-        exact=False,
-        pvalue_low=p,
-        pvalue_high=p,
-        warnings=warnings,
-    )
 
 
 def undefined(*warnings: str) -> TestResult:
@@ -257,6 +166,39 @@ def at_margins(test: Callable[[float, Draws], float], low: float, high: float, d
     return math.nan if math.isnan(above + below) else max(above, below)
 
 
+def beyond_margin(
+    test: Callable[[float, Draws], float], estimate: float, low: float, high: float, draws: Draws
+) -> float:
+    """Return the two-sided p-value at the nearest end of a margin, 1 when the estimate lies inside.
+
+    Parameters
+    ----------
+    test : callable
+        ``test(margin, draws)`` is a two-sided p-value against a true value of exactly `margin`.
+    estimate : float
+        The difference or ratio.
+    low, high : float
+        The margin's ends.
+    draws : Draws
+        Their `alternative` is replaced.
+
+    Returns
+    -------
+    float
+        NaN where there is no estimate.
+
+    Examples
+    --------
+    >>> beyond_margin(lambda margin, draws: 0.03, 0.5, -0.1, 0.1, Draws())
+    0.03
+    """
+    if math.isnan(estimate):
+        return math.nan
+    if low <= estimate <= high:
+        return 1.0
+    return test(high if estimate > high else low, dataclasses.replace(draws, alternative="two-sided"))
+
+
 def wald_spread(values: FloatArray, variances: FloatArray) -> FloatArray:
     """Return the precision-weighted sum of squares of K values around their weighted mean.
 
@@ -297,8 +239,31 @@ def welch_f(values: FloatArray, variances: FloatArray, rows: FloatArray) -> tupl
     >>> round(welch_f(np.array([0.0, 2.0]), np.array([1.0, 1.0]), np.array([9.0, 9.0]))[1], 4)
     0.1765
     """
-    k, precision = values.size, 1 / variances
     q = float(wald_spread(values, variances))
+    return q, welch_law(q, variances, rows)
+
+
+def welch_law(q: float, variances: FloatArray, rows: FloatArray) -> float:
+    """Return the p-value of a weighted spread of K means by Welch's F law.
+
+    Parameters
+    ----------
+    q : float
+        The spread.
+    variances, rows : ndarray, shape (K,)
+        Variances of the means, and the (effective) rows behind each.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> round(welch_law(2.0, np.array([1.0, 1.0]), np.array([9.0, 9.0])), 4)
+    0.1765
+    """
+    k, precision = variances.size, 1 / variances
     lost = float(((1 - precision / precision.sum()) ** 2 / np.maximum(rows - 1, 1)).sum())
     ratio = q / (k - 1) / (1 + 2 * (k - 2) / (k**2 - 1) * lost)
-    return q, float(special.fdtrc(k - 1, min((k**2 - 1) / (3 * lost), 1e12), ratio))
+    freedom = 1e12 if lost == 0 else min((k**2 - 1) / (3 * lost), 1e12)  # no uncertainty of the variances at all
+    return float(special.fdtrc(k - 1, freedom, ratio))

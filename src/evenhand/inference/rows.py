@@ -22,9 +22,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from evenhand.errors import UsageError
-from evenhand.inference.limits import fieller, tail_quantiles
-from evenhand.inference.pvalues import TestResult, extremes, monte_carlo
-from evenhand.inference.resampling import at_margins, limit_result, refuse_exact, undefined, wald_spread
+from evenhand.inference.lean import Lean
+from evenhand.inference.limits import fieller
+from evenhand.inference.pvalues import TestResult
+from evenhand.inference.reference import Drawn, Reference
+from evenhand.inference.resampling import at_margins, beyond_margin, refuse_exact, undefined, wald_spread
 from evenhand.inference.samples import Draws
 from evenhand.kernels.seeds import stream
 from evenhand.kernels.subsets import in_blocks, random_labels
@@ -129,14 +131,8 @@ class RowSamples:
         observed = float(_studentised(values, variances))
         if math.isnan(observed):
             return undefined("The function has no value, or no bootstrap variance, in one of the groups.")
-        if draws.method == "limit":
-            return limit_result(observed, draws.alternative, method="normal limit, bootstrap variance")
-        return monte_carlo(
-            null,
-            observed,
-            draws.alternative,
-            method=self._words(draws),
-        )
+        words = "normal limit, bootstrap variance" if draws.method == "limit" else self._words(draws)
+        return _reference(null).result(observed, draws.alternative, method=words)
 
     def test_global(self, members: Sequence[int], draws: Draws) -> TestResult:
         """Test that all these samples have one value."""
@@ -155,7 +151,7 @@ class RowSamples:
                 pvalue_low=p,
                 pvalue_high=p,
             )
-        return monte_carlo(null, observed, "greater", method=self._words(draws))
+        return _reference(null).result(observed, "greater", method=self._words(draws))
 
     def interval(self, a: int, b: int, *, level: float, ratio: bool, draws: Draws) -> tuple[float, float, str]:
         """Return the permutation-t interval: bootstrap standard error, permutation quantiles."""
@@ -163,11 +159,7 @@ class RowSamples:
         values, (va, vb), null = self._studied((a, b), draws)
         if np.isnan(values).any() or math.isnan(va + vb):
             return math.nan, math.nan, kind
-        if draws.method == "limit":
-            high = float(special.ndtri(1 - (1 - level) / 2))
-            ends = (-high, high)
-        else:
-            ends = tail_quantiles(null, level)
+        ends = _reference(null).critical(level)
         if ratio:
             return *fieller(float(values[0]), float(values[1]), float(va), float(vb), *ends), kind
         gap, error = float(values[0] - values[1]), math.sqrt(va + vb)
@@ -175,23 +167,20 @@ class RowSamples:
 
     def equivalence(self, a: int, b: int, *, low: float, high: float, ratio: bool, draws: Draws) -> float:
         """Return the larger p-value of the two one-sided tests at the margins."""
-        first = dataclasses.replace(draws, alternative="two-sided")
-        values, (va, vb), null = self._studied((a, b), first)
+        return at_margins(lambda margin, side: self._at(a, b, margin, ratio, side), low, high, draws)
 
-        def one(margin: float, side: Draws) -> float:
-            gap, var = (
-                (values[0] - margin * values[1], va + margin**2 * vb)
-                if ratio
-                else (values[0] - values[1] - margin, va + vb)
-            )
-            if not var > 0:
-                return math.nan
-            statistic = float(gap / math.sqrt(var))
-            if side.method == "limit":
-                return limit_result(statistic, side.alternative, method="").pvalue
-            return float((1 + extremes(null, statistic, side.alternative).sum()) / (null.size + 1))
+    def beyond(self, a: int, b: int, *, low: float, high: float, ratio: bool, draws: Draws) -> float:
+        """Return the p-value of the test that the difference or ratio lies within [low, high]."""
+        first, second = (float(v) for v in self._estimate[[a, b]])
+        point = (first / second if second != 0 else math.nan) if ratio else first - second
+        return beyond_margin(lambda margin, side: self._at(a, b, margin, ratio, side), point, low, high, draws)
 
-        return at_margins(one, low, high, draws)
+    def _at(self, a: int, b: int, margin: float, ratio: bool, draws: Draws) -> float:
+        """P-value against a difference, or ratio, of exactly `margin`, by the law of no difference."""
+        values, (va, vb), null = self._studied((a, b), draws)
+        gap = values[0] - margin * values[1] if ratio else values[0] - values[1] - margin
+        var = va + (margin**2 if ratio else 1.0) * vb
+        return _reference(null).pvalue(float(gap / math.sqrt(var)), draws.alternative) if var > 0 else math.nan
 
     def standard_error(self, a: int, b: int) -> float:
         """Return the bootstrap standard error of the difference."""
@@ -303,6 +292,13 @@ class RowSamples:
     def _words(self, draws: Draws) -> str:
         within = " within outcome" if draws.permute == "outcome" else ""
         return f"studentised permutation test{within}, bootstrap variance"
+
+
+def _reference(null: FloatArray) -> Reference:
+    """Return the law known by these draws, or the normal law without any."""
+    if null.size == 0:
+        return Reference(Lean(), None)
+    return Reference(None, Drawn(lambda rng, b: null, cap=null.size, block=null.size, seed=0, name=""))
 
 
 def _studentised(values: FloatArray, variances: FloatArray) -> float:

@@ -19,6 +19,8 @@ FloatArray = NDArray[np.float64]
 
 # Rows times permutations that "auto" spends on one test, and the permutations it never goes below.
 WORK, LEAST = 20_000_000, 1999
+# The same for a test whose p-value is so small that more are needed, and how many times as many are allowed then.
+MORE_WORK, MORE = 50_000_000, 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +30,8 @@ class Draws:
     Parameters
     ----------
     n_resamples : int
-        Random permutations where the distribution is not summed exactly. With method "auto" and many rows fewer are
-        drawn, at least 1999; the result says how many.
+        Random permutations where the distribution is not summed exactly. With method "auto" a small p-value gets up
+        to ten times as many, and many rows get fewer, at least 1999; the result says how many.
     seed : int
         See `evenhand.kernels.seeds`.
     name : str
@@ -38,7 +40,8 @@ class Draws:
         Of the difference (first sample minus second).
     method : {"auto", "exact", "permutation", "limit"}
         "auto" takes the best that holds its level: exact where it can be summed, the limit law where
-        its error is negligible, random permutations otherwise.
+        its error is negligible, random permutations otherwise. For rates "auto" is the unconditional test whose
+        inversion is the interval, and "exact" the conditional one (permutations within the denominator, summed).
     permute : {"auto", "denominator", "outcome", "all"}
         Which rows may swap groups; "auto" is each metric's default.
     variance : {"auto", "null", "unpooled", "none"}
@@ -80,6 +83,28 @@ class Draws:
         if self.method != "auto":
             return self.n_resamples
         return min(self.n_resamples, max(LEAST, WORK // max(rows, 1)))
+
+    def most(self, rows: int) -> int:
+        """Return how many permutations of so many rows may be drawn while a p-value is still too coarse.
+
+        Parameters
+        ----------
+        rows : int
+            Rows that each permutation moves.
+
+        Returns
+        -------
+        int
+
+        Examples
+        --------
+        >>> Draws().most(100), Draws().most(100_000), Draws(method="permutation").most(100)
+        (99999, 1999, 9999)
+        """
+        if self.method != "auto":
+            return self.n_resamples
+        work = max(MORE_WORK, min(self.n_resamples * rows, 3 * MORE_WORK))
+        return min(MORE * (self.n_resamples + 1) - 1, max(LEAST, work // max(rows, 1)))
 
 
 class Samples(Protocol):

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from evenhand.kernels.binomial import ratio_statistic, score_statistic
+from evenhand.kernels.edges import Edge
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -31,75 +30,6 @@ _GRID = 129
 # Counts this many standard deviations from their mean are left out: their probability is below 1e-15.
 _FAR = 9.0
 _TIE = 1e-9
-
-
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """One end of a margin for two rates p and q: above it p is larger than q allows.
-
-    Parameters
-    ----------
-    at : float
-        The difference or the ratio at the end.
-    ratio : bool
-        Whether it is a ratio.
-    f1 : bool
-        Whether the values compared are 2 p / (1 + p) and 2 q / (1 + q).
-    """
-
-    at: float
-    ratio: bool = False
-    f1: bool = False
-
-    def statistic(self, x: FloatArray, y: FloatArray, n: int, m: int) -> FloatArray:
-        """Return how far success counts lie above the end, in standard errors."""
-        if self.f1:
-            p, q = self._restricted(x, y, n, m)
-            factor, shift = (self.at, 0.0) if self.ratio else (1.0, self.at)
-            gap = _f1(x / n) - factor * _f1(y / m) - shift
-            spread = _slope(p) ** 2 * p * (1 - p) / n + (factor * _slope(q)) ** 2 * q * (1 - q) / m
-            return np.asarray(gap / np.sqrt(spread))
-        counts = np.stack(np.broadcast_arrays(x, y), -1)
-        trials = np.array([n, m], dtype=np.float64)
-        if self.ratio:
-            return ratio_statistic(counts, trials, self.at)
-        return score_statistic(counts, trials, [1, -1], np.full(counts.shape[:-1], self.at))
-
-    def first(self, q: FloatArray) -> FloatArray:
-        """Return the first rate on this end, given the second; outside 0 to 1 where there is none."""
-        value = _f1(q) if self.f1 else q
-        moved = value * self.at if self.ratio else value + self.at
-        return np.asarray(np.where(moved > 1, 2.0, moved / np.maximum(2 - moved, 1.0)) if self.f1 else moved)
-
-    def _restricted(self, x: FloatArray, y: FloatArray, n: int, m: int) -> tuple[FloatArray, FloatArray]:
-        """Return the most likely rates on this end, by halving: the likelihood has one top."""
-        x, y = np.broadcast_arrays(x, y)
-        # Where both rates exist, kept off their ends by a tenth of a row so that no variance is 0.
-        off = 0.1 / (n + m)
-        ends = Edge(self.turned().at, self.ratio, self.f1).first(np.array([0.0, 1.0]))
-        low = np.full(x.shape, max(0.0, float(ends[0])) + off)
-        high = np.full(x.shape, min(1.0, float(ends[1])) - off)
-        factor = self.at if self.ratio else 1.0
-        for _ in range(30):
-            q = 0.5 * (low + high)
-            p = np.clip(self.first(q), off, 1 - off)
-            slope = factor * _slope(q) / _slope(p)  # how fast the first rate follows the second
-            rising = (x - n * p) / (p * (1 - p)) * slope + (y - m * q) / (q * (1 - q)) > 0
-            low, high = np.where(rising, q, low), np.where(rising, high, q)
-        q = 0.5 * (low + high)
-        return np.clip(self.first(q), off, 1 - off), q
-
-    def turned(self) -> Edge:
-        """Return the same end seen from the second rate."""
-        return Edge(1 / self.at if self.ratio else -self.at, self.ratio, self.f1)
-
-
-def _f1(p: FloatArray) -> FloatArray:
-    return 2 * p / (1 + p)
-
-
-def _slope(p: FloatArray) -> FloatArray:
-    return 2 / (1 + p) ** 2
 
 
 def _first_true(test: Callable[[IntArray], NDArray[np.bool_]], size: int, top: int) -> IntArray:
@@ -249,7 +179,8 @@ def claimed_tables(
     n, m = trials
     ends = (Edge(low, ratio, f1), Edge(high, ratio, f1))
     if n < m:
-        return claimed_tables((m, n), ends[1].turned().at, ends[0].turned().at, alpha, ratio=ratio, f1=f1).T
+        low, high = (float(end.turned().at) for end in (ends[1], ends[0]))
+        return claimed_tables((m, n), low, high, alpha, ratio=ratio, f1=f1).T
     small = large = float(-special.ndtri(alpha))  # the score tests' value, and a little more where that is not enough
     while _worst(ends, large, n, m) > alpha and large < 40:
         small, large = large, large + 0.25

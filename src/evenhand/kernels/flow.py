@@ -67,6 +67,8 @@ class QuadraticForm:
         Orthonormal columns Q; S = I - QQ'. Movement inside the span of Q is free.
     matrix : ndarray, shape (inputs, inputs), optional
         S itself, when it is not of that kind.
+
+    Either may have a leading axis of variants: rows then belong to them in equal runs, the first run to the first.
     """
 
     basis: FloatArray | None = None
@@ -74,20 +76,21 @@ class QuadraticForm:
 
     def apply(self, d: FloatArray) -> FloatArray:
         """Return ``d @ S`` for rows d."""
-        if self.matrix is not None:
-            out: FloatArray = d @ self.matrix
-            return out
-        assert self.basis is not None
-        return d - (d @ self.basis) @ self.basis.T
+        out = np.zeros_like(d)
+        self.subtract(out, d)
+        return np.negative(out, out=out)
 
     def subtract(self, out: FloatArray, d: FloatArray) -> None:
         """Take ``d @ S`` away from `out` in place; with a basis without forming the product of a full matrix."""
-        if self.matrix is not None:
-            out -= d @ self.matrix
+        given = self.matrix if self.basis is None else self.basis
+        assert given is not None
+        if given.ndim == 3:  # one run of rows for each variant
+            out, d = (a.reshape(given.shape[0], -1, given.shape[1]) for a in (out, d))
+        if self.basis is None:
+            out -= d @ given
             return
-        assert self.basis is not None
         out -= d
-        out += (d @ self.basis) @ self.basis.T
+        out += (d @ given) @ given.swapaxes(-1, -2)
 
     def astype(self, kind: type[np.floating[Any]]) -> QuadraticForm:
         """Return the form in another precision."""
@@ -278,7 +281,13 @@ def flow(
         if steps is not None:
             X, made = drift.origin.copy(), 0
             seen: list[FloatArray] = []
-            if shortcut is not None and drift.fixed is None and keep is None and form.basis is not None:
+            if (
+                shortcut is not None
+                and drift.fixed is None
+                and keep is None
+                and form.basis is not None
+                and form.basis.ndim == 2
+            ):
                 X, seen, made = shortcut.follow(rows, drift.origin, form.basis, penalty, steps, marks)
                 drift.evaluations = made * rows.size
             return *_euler(drift, X, seen, made, steps, marks, observe, keep), drift.evaluations

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from evenhand.kernels.design import Block
 from evenhand.kernels.influence import TERMS, Centre, Functional
 from evenhand.kernels.nuisance import with_products
 from evenhand.kernels.toggles import Toggles
@@ -23,8 +22,6 @@ FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
 _CHUNK = 16384
-# Directions of a covariance matrix below this part of the largest carry no information.
-_RANK = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -238,101 +235,6 @@ def _centre_shares(
         by_scale = np.where(inside, (d - at.scale[t]) / total, 0.0)
         out += by_ratio[:, None] * toggles.by_ratio[:, t] + by_scale[:, None] * toggles.by_scale[:, t]
     return out
-
-
-def coefficient_covariance(
-    X: FloatArray, equations: Sequence[Equation], count: FloatArray, unit: FloatArray
-) -> FloatArray:
-    """Return the joint sandwich covariance of the coefficients of several fits.
-
-    Parameters
-    ----------
-    X : ndarray, shape (rows, columns)
-        Inputs.
-    equations : sequence of Equation
-        The fits.
-    count, unit : ndarray, shape (rows,)
-        Rows per record and weight of each of them.
-
-    Returns
-    -------
-    ndarray, shape (fits * (1 + columns), fits * (1 + columns))
-    """
-    size = 1 + X.shape[1]
-    meat = np.zeros((len(equations) * size, len(equations) * size))
-    for start in range(0, len(X), _CHUNK):
-        rows = slice(start, start + _CHUNK)
-        design = with_one(X[rows])
-        scores = np.concatenate([design * e.residual[rows][:, None] for e in equations], axis=1)
-        meat += scores.T @ (scores * (count[rows] * unit[rows] ** 2)[:, None])
-    bread = np.zeros_like(meat)
-    for k, e in enumerate(equations):
-        bread[k * size : (k + 1) * size, k * size : (k + 1) * size] = e.bread
-    n = min(float(count[e.residual != 0].sum()) for e in equations)
-    out: FloatArray = bread @ meat @ bread * (n / max(n - size, 1.0))
-    return out
-
-
-def wald(block: Block, equations: Sequence[Equation], covariance: FloatArray) -> tuple[float, int]:
-    """Test that no fit depends on a block.
-
-    Parameters
-    ----------
-    block : Block
-        The feature.
-    equations : sequence of Equation
-        The fits.
-    covariance : ndarray
-        From `coefficient_covariance` of the same fits.
-
-    Returns
-    -------
-    pvalue : float
-        1 when the block has one level.
-    df : int
-        Number of independent contrasts between its levels.
-    """
-    size = len(equations[0].coef)
-    steps = block.levels[1:] - block.levels[0]  # (levels - 1, width)
-    if not len(steps):
-        return 1.0, 0
-    where = np.array(block.where) + 1
-    contrast = np.zeros((len(equations) * len(steps), len(equations) * size))
-    for k in range(len(equations)):
-        contrast[k * len(steps) : (k + 1) * len(steps), k * size + where] = steps
-    effect = contrast @ np.concatenate([e.coef for e in equations])
-    spread = contrast @ covariance @ contrast.T
-    return quadratic(effect, spread)
-
-
-def quadratic(effect: FloatArray, covariance: FloatArray) -> tuple[float, int]:
-    """Test that a normal vector has mean 0, in the directions its covariance has.
-
-    Parameters
-    ----------
-    effect : ndarray, shape (k,)
-        The vector.
-    covariance : ndarray, shape (k, k)
-        Its covariance, of any rank.
-
-    Returns
-    -------
-    pvalue : float
-    df : int
-
-    Examples
-    --------
-    >>> round(quadratic(np.array([1.96]), np.eye(1))[0], 3)
-    0.05
-    """
-    scale = np.sqrt(np.diag(covariance))
-    scale = np.where(scale > 0, scale, 1.0)
-    values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
-    kept = values > _RANK * max(float(values.max()), 1e-300)
-    if not kept.any() or float(values.max()) <= 0:
-        return (1.0 if np.allclose(effect, 0) else 0.0), 0
-    along = vectors[:, kept].T @ (effect / scale)
-    return float(special.chdtrc(int(kept.sum()), float(np.sum(along**2 / values[kept])))), int(kept.sum())
 
 
 def missed_products(

@@ -26,6 +26,7 @@ def search(
     *,
     points: int = 17,
     passes: int = 2,
+    span: FloatArray | None = None,
     reach: float = 1.0,
     snap: Snap | None = None,
     tile: int = 2048,
@@ -39,16 +40,18 @@ def search(
         Where each row begins; staying there is always allowed.
     objective : callable
         ``objective(X, rows)``, larger is taken; NaN is never taken.
-    directions : ndarray, shape (inputs, r)
-        Orthonormal columns.
-    low, high : ndarray, shape (r,)
+    directions : ndarray, shape (inputs, r) or (rows, inputs, r)
+        Orthonormal columns; of all rows, or of each.
+    low, high : ndarray, shape (r,) or (rows, r)
         Limits of the rows' coordinates along each direction.
     points : int
         Values tried along each direction.
     passes : int
         Rounds over the directions.
+    span : ndarray, shape (r,) or (rows, r), optional
+        Farthest that a row may move along each direction; infinite for no limit but the range.
     reach : float
-        Share of each direction's range that a row may move at most.
+        Share of each direction's range (or span, where that is finite) that a row may move at most.
     snap : callable, optional
         Puts a position on values that exist (categories); applied before the objective.
     tile : int
@@ -71,35 +74,44 @@ def search(
     n = start.shape[0]
     share = np.linspace(0.0, 1.0, points)
     snapped = (lambda X: X) if snap is None else snap
+    width = directions.shape[-1]
+    limits = np.full(width, np.inf) if span is None else span
     for first in range(0, n, tile):
         rows = np.arange(first, min(first + tile, n))
-        home = start[rows] @ directions  # (rows, r)
         free = start[rows].copy()  # not snapped: the next direction goes on from here
         best = objective(start[rows], rows)
         kept = start[rows].copy()
-        for _ in range(passes if directions.shape[1] > 1 else 1):
-            for j in range(directions.shape[1]):
-                span = reach * (high[j] - low[j])
-                at = free @ directions[:, j]
+        for _ in range(passes if width > 1 else 1):
+            for j in range(width):
+                along = directions[..., j] if directions.ndim == 2 else directions[rows, :, j]
+                least, most, longest = (
+                    np.broadcast_to(a[j] if a.ndim == 1 else a[rows, j], rows.shape) for a in (low, high, limits)
+                )
+                at, home = (free * along).sum(axis=1), (start[rows] * along).sum(axis=1)
+                # Inside the range evenly over it; inside a span evenly over what the span leaves of it.
+                within = np.isfinite(longest)
+                room = reach * np.where(within, longest, most - least)
+                bottom = np.where(within, np.maximum(np.minimum(least, home), home - room), least)
+                top = np.where(within, np.minimum(np.maximum(most, home), home + room), most)
                 values: list[FloatArray] = []
                 places: list[FloatArray] = []
                 for s in share:
-                    goal = np.clip(low[j] + s * (high[j] - low[j]), home[:, j] - span, home[:, j] + span)
-                    trial = free + np.outer(goal - at, directions[:, j])
+                    goal = np.clip(bottom + s * (top - bottom), home - room, home + room)
+                    trial = free + (goal - at)[:, None] * along
                     value = objective(snapped(trial), rows)
                     values.append(np.where(np.isnan(value), -np.inf, value))
                     places.append(trial)
                 stack = np.stack(values)  # (points, rows)
                 # Among equal values the shortest way wins, so that nobody is moved without need.
                 far = np.stack([np.linalg.norm(p - start[rows], axis=1) for p in places])
-                top = stack.max(axis=0)
-                pick = np.where(stack >= top, far, np.inf).argmin(axis=0)
+                peak = stack.max(axis=0)
+                pick = np.where(stack >= peak, far, np.inf).argmin(axis=0)
                 size = np.abs(np.where(np.isfinite(best), best, 0.0))
-                better = top > best + 1e-12 * np.maximum(1.0, size)  # rounding is no improvement
+                better = peak > best + 1e-12 * np.maximum(1.0, size)  # rounding is no improvement
                 chosen = np.take_along_axis(np.stack(places), pick[None, :, None], axis=0)[0]
                 free = np.where(better[:, None], chosen, free)
                 kept = np.where(better[:, None], snapped(chosen), kept)
-                best = np.where(better, top, best)
+                best = np.where(better, peak, best)
         end[rows] = kept
         if progress is not None:
             progress(int(rows[-1]) + 1, n)

@@ -213,36 +213,3 @@ def spread(sums: FloatArray, *, null: bool) -> FloatArray:
         precision = 1 / np.maximum(own, np.maximum(floor, 1e-300))
         centre = (precision * means).sum(axis=-1, keepdims=True) / precision.sum(axis=-1, keepdims=True)
         return np.asarray((precision * (means - centre) ** 2).sum(axis=-1))
-
-
-def skew_gap(first: tuple[float, float, float], second: tuple[float, float, float], factor: float = 1.0) -> float:
-    """Return how far the skewness of a difference of means is from that of its permutations.
-
-    Parameters
-    ----------
-    first, second : tuple of three floats
-        Second and third central moment of a row, and number of rows, of each group.
-    factor : float
-        The second group's values are multiplied by it.
-
-    Returns
-    -------
-    float
-        0 when the groups have one distribution.
-
-    Examples
-    --------
-    >>> skew_gap((1.0, 2.0, 30.0), (1.0, 2.0, 300.0)) < 1e-12
-    True
-    >>> round(skew_gap((9.0, 54.0, 30.0), (1.0, 2.0, 30.0)), 2)
-    0.3
-    """
-    (s2a, s3a, na), (s2b, s3b, nb) = first, second
-    s2b, s3b = s2b * factor**2, s3b * factor**3
-    scale = s2a / na + s2b / nb
-    if scale <= 0:
-        return 0.0
-    skew = (s3a / na**2 - s3b / nb**2) / scale**1.5
-    pooled2, pooled3 = (na * s2a + nb * s2b) / (na + nb), (na * s3a + nb * s3b) / (na + nb)
-    permuted = pooled3 * (1 / na**2 - 1 / nb**2) / (pooled2 * (1 / na + 1 / nb)) ** 1.5
-    return float(abs(skew - permuted))

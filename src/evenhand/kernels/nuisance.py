@@ -228,40 +228,6 @@ def predict_folds(learned: Learned, X: FloatArray, fold: IntArray) -> FloatArray
     return out
 
 
-def out_of_sample(
-    learner: str | Any, X: FloatArray, y: FloatArray, weight: FloatArray, fold: IntArray, *, l2: float = 1.0
-) -> FloatArray:
-    """Predict each row, by cross-fitting, or for a logistic regression by one fit of all rows.
-
-    A logistic regression with few columns does not memorise rows, and one fit costs a sixth of the time.
-
-    Parameters
-    ----------
-    learner, X, y, weight, fold, l2
-        As in `cross_fit`.
-
-    Returns
-    -------
-    ndarray, shape (rows,)
-
-    Examples
-    --------
-    >>> X, y = np.array([[0.0], [1.0], [0.0], [1.0]]), np.array([0.0, 1.0, 1.0, 0.0])
-    >>> out_of_sample("logistic", X, y, np.ones(4), np.array([0, 0, 1, 1])).round(3).tolist()
-    [0.5, 0.5, 0.5, 0.5]
-    """
-    if isinstance(learner, str) and learner == "logistic":
-        Xd, yd, wd, _ = _sure(X, y, weight, fold)
-        return fit_logistic(Xd, yd, wd, l2).probability(X)
-    estimator = _estimator(learner)
-    Xd, yd, wd, fd = _sure(X, y, weight, fold)
-    out = np.empty(len(X))
-    for k in np.unique(fold):
-        fit = _fitted(estimator, Xd[fd != k], yd[fd != k], wd[fd != k])
-        out[fold == k] = _proba(fit, X[fold == k])
-    return out
-
-
 def calibration_of(probability: FloatArray, y: FloatArray, weight: FloatArray, bins: int = 10) -> dict[str, Any]:
     """Say how far learned probabilities can be trusted.
 

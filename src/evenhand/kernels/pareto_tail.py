@@ -240,15 +240,15 @@ class TailIntervals:
         Low and high; the shape's without a limit for the end point.
     low, high : ndarray, shape (horizons,)
         Of the return levels.
-    kind : tuple of str
-        How each return level's interval was made.
+    kind : str
+        How the return levels' intervals were made.
     """
 
     shape: tuple[float, float]
     end: tuple[float, float]
     low: FloatArray
     high: FloatArray
-    kind: tuple[str, ...]
+    kind: str
 
     @property
     def type(self) -> str:
@@ -266,7 +266,7 @@ def tail_intervals(
     tail : Tail
         From `fit_tail`.
     horizons : ndarray
-        Which return levels.
+        Which return levels; one below the threshold is taken at it.
     level : float
         Coverage of each.
     rng : Generator
@@ -314,50 +314,14 @@ def tail_intervals(
         ends = np.where(shapes < 0, -scales / np.minimum(shapes, -1e-12), math.inf)
         end, kind = tuple(np.quantile(ends, sides, method="nearest").tolist()), "pivotal draws"
     low, high = np.minimum(u + low, tail.upper), np.minimum(u + high, tail.upper)
-    inside = horizons * k / tail.n < 1
-    kinds = [kind] * horizons.size
-    for i in np.flatnonzero(inside):
-        low[i], high[i] = order_interval(tail.values, float(1 / horizons[i]), level)
-        kinds[i] = "order statistics"
     end_high = min(u + end[1], tail.upper)
     return TailIntervals(
         shape=(float(shape[0]), float(shape[1])),
         end=(max(u + end[0], float(tail.values[0])), max(end_high, float(tail.values[0]))),
         low=low,
         high=high,
-        kind=tuple(kinds),
+        kind=kind,
     )
-
-
-def order_interval(descending: FloatArray, share: float, level: float) -> tuple[float, float]:
-    """Return the interval between two order statistics that covers the quantile exceeded by `share`.
-
-    Parameters
-    ----------
-    descending : ndarray, shape (n,)
-        The sample, sorted downwards.
-    share : float
-        Share of the population above the quantile.
-    level : float
-        Coverage, at least.
-
-    Returns
-    -------
-    low, high : float
-        Infinite where the sample does not reach.
-
-    Examples
-    --------
-    >>> order_interval(np.arange(1000.0)[::-1], 0.1, 0.95)
-    (879.0, 918.0)
-    """
-    n, tail = descending.size, (1 - level) / 2
-    # Number above the quantile is binomial; bdtrik gives the count whose distribution function is `tail`.
-    few = math.ceil(float(special.bdtrik(tail, n, share))) - 1
-    many = math.ceil(float(special.bdtrik(1 - tail, n, share))) + 1
-    high = math.inf if few < 0 else float(descending[few])
-    low = -math.inf if many >= n else float(descending[many])
-    return low, high
 
 
 def quantile_plot(tail: Tail) -> tuple[FloatArray, FloatArray, float]:

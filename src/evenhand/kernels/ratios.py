@@ -9,6 +9,9 @@ bound          T_n, T~_n               one-sided lower limit, eq. (3.10) and (3.
 limit          delta                   the largest ratio that is tolerated
 =============  ======================  ======================================================
 
+Where the map that made the ratios was itself estimated, `MapError` adds its variance and its bias; the bias is only
+ever taken off the limit that it makes too sharp.
+
 Ratios of losses are skewed to the right. The normal limits of the paper are then too low at both ends: the
 lower one is careful, the upper one claims too much. `MeanRatio` corrects the studentised mean for skewness by
 Hall's (1992) monotone cubic, which is deterministic and costs nothing; the paper's own limits stay available.
@@ -21,7 +24,18 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
+from scipy import optimize, special
+
+from evenhand.kernels.map_error import (
+    EXACT,
+    MapError,
+    beyond,
+    combined_freedom,
+    folded,
+    quantile,
+    unfolded,
+    widening,
+)
 
 FloatArray = NDArray[np.float64]
 
@@ -42,6 +56,8 @@ class MeanRatio:
         Rows behind it.
     largest_share : float
         The largest single contribution to the sum, as a share of it.
+    map : MapError
+        What an estimated map adds; its one mean is the mean ratio.
     """
 
     estimate: float
@@ -49,24 +65,60 @@ class MeanRatio:
     skewness: float
     rows: float
     largest_share: float
+    map: MapError = EXACT
 
     @property
     def error(self) -> float:
         """Standard error of the estimate."""
-        return self.spread / math.sqrt(self.rows) if self.rows > 0 else math.nan
+        return math.sqrt(self._sampling + self._extra(1.0)) if self.rows > 0 else math.nan
+
+    @property
+    def _sampling(self) -> float:
+        return self.spread * self.spread / self.rows  # infinite, not an error, where a square is too large
+
+    def _extra(self, sign: float) -> float:
+        extra = self.map.extra(1.0)
+        return extra if sign > 0 else extra * widening(math.sqrt(extra), self.estimate - 1.0) ** 2
+
+    def _scale(self, sign: float) -> tuple[float, float, float]:
+        """Return standard error, skewness and degrees of freedom for a limit below (sign 1) or above (-1)."""
+        sampling, extra = self._sampling, self._extra(sign)
+        if not math.isfinite(sampling + extra):
+            return math.nan, math.nan, math.nan
+        # What an estimated map adds is taken as symmetric.
+        part = (sampling / (sampling + extra)) ** 1.5 if extra > 0 else 1.0
+        freedom = combined_freedom(sampling, self.rows, extra, self.map.freedom)
+        return math.sqrt(sampling + extra), part * self.skewness / math.sqrt(self.rows), freedom
 
     def bound(self, alpha: float) -> float:
-        """Return the paper's T_n: estimate minus z times the standard error."""
-        return self.estimate - float(special.ndtri(1 - alpha)) * self.error
+        """Return the paper's T_n for a known map: estimate minus z times the standard error."""
+        plain = self.spread / math.sqrt(self.rows) if self.rows > 0 else math.nan
+        return self.estimate - float(special.ndtri(1 - alpha)) * plain
 
     def interval(self, level: float, method: str = "skewness") -> tuple[float, float]:
         """Return a two-sided equal-tailed interval, by ``"skewness"`` or ``"normal"``."""
-        z = float(special.ndtri((1 + level) / 2))
-        return self.lower(z, method), self.lower(-z, method)
+        return self.lower((1 - level) / 2, method), self.upper((1 - level) / 2, method)
 
-    def lower(self, z: float, method: str = "skewness") -> float:
-        """Return the limit below which a standard normal value z puts the mean."""
-        return self.estimate - self.error * (self._unhall(z) if method == "skewness" else z)
+    def lower(self, tail: float, method: str = "skewness") -> float:
+        """Return the one-sided lower limit that is too high with probability `tail`."""
+        return self._limit(tail, method, 1.0)
+
+    def upper(self, tail: float, method: str = "skewness") -> float:
+        """Return the one-sided upper limit that is too low with probability `tail`."""
+        return self._limit(tail, method, -1.0)
+
+    def _limit(self, tail: float, method: str, sign: float) -> float:
+        error, skew, freedom = self._scale(sign)
+        if not math.isfinite(error):
+            return math.nan
+        z = sign * quantile(1 - tail, freedom)
+        bias = sign * max(sign * self.map.bias, 0.0)
+        found = self.estimate - bias - error * (_unhall(z, skew) if method == "skewness" else z)
+        return 1.0 + unfolded(found - 1.0, self._fold) if sign > 0 else found
+
+    @property
+    def _fold(self) -> float:
+        return math.sqrt(2 * self.map.extra(1.0))  # each half has its own directions: twice the variance of their mean
 
     def above(self, limit: float, method: str = "skewness") -> float:
         """Return the p-value of "the mean is at most `limit`"."""
@@ -77,21 +129,26 @@ class MeanRatio:
         return self._tail(limit, method, -1.0)
 
     def _tail(self, limit: float, method: str, sign: float) -> float:
-        gap = self.estimate - limit
-        if not self.error > 0:  # every ratio is the same: decided, unless exactly on the limit
-            return math.nan if math.isnan(self.error) else 1.0 if sign * gap <= 0 else 0.0
-        t = gap / self.error
-        return float(special.ndtr(-sign * (self._hall(t) if method == "skewness" else t)))
+        error, skew, freedom = self._scale(sign)
+        if not math.isfinite(error):
+            return math.nan
+        gap = self.estimate - sign * max(sign * self.map.bias, 0.0) - limit
+        if sign > 0:
+            gap -= folded(limit - 1.0, self._fold) - (limit - 1.0)
+        if not error > 0:  # every ratio is the same: decided, unless exactly on the limit
+            return 1.0 if sign * gap <= 0 else 0.0
+        t = gap / error
+        return beyond(sign * (_hall(t, skew) if method == "skewness" else t), freedom)
 
-    def _hall(self, t: float) -> float:
-        g = self.skewness / math.sqrt(self.rows)
-        return t + g * t * t / 3 + g * g * t**3 / 27 + g / 6
 
-    def _unhall(self, z: float) -> float:
-        g = self.skewness / math.sqrt(self.rows)
-        if abs(g) < 1e-7:
-            return z
-        return float(3.0 / g * (np.cbrt(1.0 + g * (z - g / 6)) - 1.0))
+def _hall(t: float, g: float) -> float:
+    return t + g * t * t / 3 + g * g * t**3 / 27 + g / 6
+
+
+def _unhall(z: float, g: float) -> float:
+    if abs(g) < 1e-7:
+        return z
+    return float(3.0 / g * (np.cbrt(1.0 + g * (z - g / 6)) - 1.0))
 
 
 def mean_ratio(log_ratio: FloatArray, count: FloatArray, weight: FloatArray | None = None) -> MeanRatio:
@@ -155,6 +212,8 @@ class RateRatio:
         Rows wrong only after, wrong only before, wrong both times.
     weighted : bool
         Whether sampling weights were used.
+    map : MapError
+        What an estimated map adds to A; its means are A and B.
     """
 
     after: float
@@ -165,6 +224,7 @@ class RateRatio:
     lost: float
     kept: float
     weighted: bool
+    map: MapError = EXACT
 
     @property
     def estimate(self) -> float:
@@ -190,10 +250,36 @@ class RateRatio:
     def interval(self, level: float, method: str | None = None) -> tuple[float, float]:
         """Return a two-sided interval: ``"binomial"``, ``"fieller"`` or ``"delta"``."""
         tail = (1 - level) / 2
-        method = self.method if method is None else method
         if method == "delta":
             low = self.bound(tail)
             return low, 2 * self.estimate - low
+        return self.lower(tail, method), self.upper(tail, method)
+
+    def lower(self, tail: float, method: str | None = None) -> float:
+        """Return the one-sided lower limit that is too high with probability `tail`."""
+        if self.map is EXACT:
+            return self._limits(tail, method)[0]
+        least = 1.0 if (method or self.method) == "binomial" else 0.0
+        return max(self._crossing(tail, method, 1.0), least)
+
+    def upper(self, tail: float, method: str | None = None) -> float:
+        """Return the one-sided upper limit that is too low with probability `tail`."""
+        return self._limits(tail, method)[1] if self.map is EXACT else self._crossing(tail, method, -1.0)
+
+    def _crossing(self, tail: float, method: str | None, sign: float) -> float:
+        """Return the ratio at which the one-sided p-value is `tail`: 0 or infinity where there is none."""
+
+        def above(log_ratio: float) -> float:
+            return self._tail(math.exp(log_ratio), method, sign) - tail
+
+        ends = (0.0 if (method or self.method) == "binomial" else -7.0, 7.0)
+        seen = [above(e) for e in ends]
+        if not all(math.isfinite(v) for v in seen) or seen[0] * seen[1] > 0:
+            return 0.0 if sign > 0 else math.inf
+        return math.exp(float(optimize.brentq(above, *ends, xtol=1e-12)))
+
+    def _limits(self, tail: float, method: str | None) -> tuple[float, float]:
+        method = self.method if method is None else method
         if method == "fieller":
             return self._fieller(float(special.ndtri(1 - tail)))
         hits, trials = self.gained, self.gained + self.kept
@@ -211,20 +297,36 @@ class RateRatio:
 
     def _tail(self, limit: float, method: str | None, sign: float) -> float:
         method = self.method if method is None else method
+        pvalue = math.nan
         if method == "binomial":
             # Given gained + kept, gained is binomial with share (ratio - 1) / ratio.
             share, trials = (limit - 1) / limit, self.gained + self.kept
             if trials == 0:
                 return math.nan
             if sign > 0:
-                return 1.0 if self.gained == 0 else float(special.bdtrc(self.gained - 1, int(trials), share))
-            return float(special.bdtr(self.gained, int(trials), share))
+                pvalue = 1.0 if self.gained == 0 else float(special.bdtrc(self.gained - 1, int(trials), share))
+            else:
+                pvalue = float(special.bdtr(self.gained, int(trials), share))
+            if self.map is EXACT:
+                return pvalue
         vaa, vbb, vab = self.spread  # the linear form A - limit B
         variance = max(vaa - 2 * limit * vab + limit**2 * vbb, 0.0) / self.rows
-        gap = self.after - limit * self.before
-        if variance <= 0:
-            return math.nan if gap == 0 else 1.0 if sign * gap < 0 else 0.0
-        return float(special.ndtr(-sign * gap / math.sqrt(variance)))
+        extra = self.map.extra(1.0, -limit)
+        fold = math.sqrt(2 * extra)
+        if sign < 0:
+            extra *= widening(math.sqrt(extra), self.after - self.before) ** 2
+        gap = sign * (self.after - limit * self.before)
+        if variance + extra <= 0:
+            return math.nan if gap == 0 else 1.0 if gap < 0 else 0.0
+        if method == "binomial":  # no further than the exact test of a known map goes, in standard errors of it
+            exact = -float(special.ndtri(min(max(pvalue, 1e-300), 1 - 1e-16))) * math.sqrt(variance)
+            gap = min(gap, exact)
+        gap -= max(sign * self.map.bias, 0.0)
+        if sign > 0:
+            excess = (limit - 1) * self.before
+            gap -= folded(excess, fold) - excess
+        freedom = combined_freedom(variance, self.rows, extra, self.map.freedom)
+        return beyond(gap / math.sqrt(variance + extra), freedom)
 
     def _fieller(self, z: float) -> tuple[float, float]:
         vaa, vbb, vab = (v * z * z / self.rows for v in self.spread)

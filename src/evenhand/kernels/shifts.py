@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from scipy import special
 
 from evenhand.kernels.design import Block
-from evenhand.kernels.influence import Centre, Functional, psi, psi_slopes
+from evenhand.kernels.influence import TERMS, Centre, Functional, psi, psi_slopes
 from evenhand.kernels.linearised import Equation, Population, with_one
 from evenhand.kernels.nuisance import LogisticFolds, with_products
 from evenhand.kernels.sources import Sources, chunks, readers_of, turned
-from evenhand.kernels.toggles import Toggles
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -48,6 +47,65 @@ class Shift:
     at: Centre | None
 
 
+def level_means(
+    blocks: Sequence[Block],
+    X: FloatArray,
+    weight: FloatArray,
+    fold: IntArray,
+    number: IntArray,
+    form: Functional,
+    sources: Sources,
+) -> list[FloatArray]:
+    """Return the means of a functional's terms with each feature set to each of its levels.
+
+    Parameters
+    ----------
+    blocks : sequence of Block
+        The features.
+    X : ndarray, shape (rows, columns)
+        A sample of P.
+    weight : ndarray, shape (rows,)
+        Weights.
+    fold : ndarray of int, shape (rows,)
+        The fold of each row, sorted.
+    number : ndarray of int, shape (rows,)
+        Numbers of the rows, for a model that is asked by row.
+    form : Functional
+        The terms.
+    sources : Sources
+        Where h and eta come from.
+
+    Returns
+    -------
+    list of ndarray, shape (levels, terms, 2)
+
+    Examples
+    --------
+    >>> from evenhand.kernels.design import make_design
+    >>> from evenhand.kernels.influence import functional
+    >>> columns = {"a": np.array([0.0, 1.0])}
+    >>> design = make_design(columns, np.ones(2), np.ones(2, dtype=bool))
+    >>> model = lambda rows, block, level: np.full(len(rows), 0.5 + 0.2 * level)
+    >>> zero = np.zeros(2, dtype=int)
+    >>> found = level_means(design.blocks, design.encode(columns), np.ones(2), zero, zero, functional("sp"),
+    ...                     Sources(h=model))
+    >>> found[0][:, 0, 0].round(12).tolist()
+    [0.5, 0.7]
+    """
+    out = [np.zeros((len(b.levels), len(form.terms), 2)) for b in blocks]
+    for k, some in chunks(fold):
+        readers = readers_of(sources, k, turned(X[some]), number[some])
+        w = weight[some] / weight.sum()
+        for block, parts in zip(blocks, out, strict=True):
+            h = readers["h"].levels(block)
+            eta = readers["eta"].levels(block) if "eta" in readers else h
+            for v in range(len(block.levels)):
+                for t, (name, _) in enumerate(form.terms):
+                    n, d = TERMS[name].parts(h[v], eta[v])
+                    parts[v, t] += w @ n, np.sum(w * d)
+    return out
+
+
 def shift(
     block: Block,
     part: FloatArray,
@@ -70,7 +128,7 @@ def shift(
     form : Functional
         Without a penalised divergence, which is not a function of these means.
     parts : ndarray, shape (levels, terms, 2)
-        Means of each term at each level, from `toggle`.
+        Means of each term at each level, from `level_means`.
     here : ndarray, shape (terms, 2)
         Means of P.
     q : ndarray, shape (terms,)
@@ -122,7 +180,7 @@ def _shares(position: FloatArray, weight: FloatArray, levels: int) -> FloatArray
 def shift_variances(
     blocks: Sequence[Block],
     shifts: Sequence[Shift],
-    toggles: Toggles,
+    parts: Sequence[FloatArray],
     averaged: IntArray,
     fold: IntArray,
     people: Population,
@@ -138,8 +196,8 @@ def shift_variances(
     ----------
     blocks, shifts
         The features and what `shift` found.
-    toggles : Toggles
-        Their means by level.
+    parts : sequence of ndarray, shape (levels, terms, 2)
+        Their means by level, from `level_means`.
     averaged : ndarray of int
         Rows of P behind those means, sorted by fold.
     fold : ndarray of int, shape (averaged,)
@@ -164,7 +222,7 @@ def shift_variances(
     for b, (block, found) in enumerate(zip(blocks, shifts, strict=True)):
         if found.at is None:
             continue
-        share = _direct(block, found, toggles.parts[b], people, form, at, q)
+        share = _direct(block, found, parts[b], people, form, at, q)
         share[averaged] += (rows[:, b] - weight[averaged] @ rows[:, b] / weight[averaged].sum()) / weight[
             averaged
         ].sum()

@@ -38,12 +38,8 @@ class Toggles:
         Mean over rows of max minus min.
     signed : ndarray, shape (blocks,)
         Mean of psi at the last level minus at the first; NaN for a block of more than two levels.
-    moved : ndarray, shape (blocks,)
-        Largest change of h; 0 where `odds` scored (without `linear`).
     profile : tuple of ndarray, shape (levels,)
         Mean of psi at each level.
-    parts : tuple of ndarray, shape (levels, terms, 2)
-        Means of each term's numerator and denominator at each level.
     rows : ndarray, shape (rows, blocks)
         Max minus min per row; empty unless `linear`.
     slopes : dict of str to ndarray, shape (blocks, 1 + columns)
@@ -54,9 +50,7 @@ class Toggles:
 
     score: FloatArray
     signed: FloatArray
-    moved: FloatArray
     profile: tuple[FloatArray, ...]
-    parts: tuple[FloatArray, ...]
     rows: FloatArray
     slopes: dict[str, FloatArray]
     by_ratio: FloatArray
@@ -154,9 +148,7 @@ class _Tally:
         n_blocks = len(blocks)
         self.where = [list(b.where) for b in blocks]
         self.score = np.zeros(n_blocks)
-        self.moved = np.zeros(n_blocks)
         self.profile = [np.zeros(len(b.levels)) for b in blocks]
-        self.parts = [np.zeros((len(b.levels), n_terms, 2)) for b in blocks]
         self.products = {name: s.products for name, s in sources.named() if isinstance(s, LogisticFolds)}
         self.slopes = {name: np.zeros((n_blocks, 1 + p + len(k))) for name, k in self.products.items()}
         # Each row's pull on the coefficients other than the block's own; multiplied with all columns at once.
@@ -175,13 +167,12 @@ class _Tally:
 
     def add(self, other: _Tally) -> None:
         """Add another chunk's sums."""
-        np.maximum(self.moved, other.moved, out=self.moved)
         for mine, theirs in zip(self._tables(), other._tables(), strict=True):
             mine += theirs
 
     def _tables(self) -> list[FloatArray]:
         centre = [self.by_ratio, self.by_scale, self.by_slope]
-        return [self.score, *self.profile, *self.parts, *self.slopes.values(), *centre]
+        return [self.score, *self.profile, *self.slopes.values(), *centre]
 
     def toggles(self, factor: float, rows: FloatArray) -> Toggles:
         """Turn sums into means."""
@@ -190,9 +181,7 @@ class _Tally:
         return Toggles(
             score=self.score,
             signed=np.array([pr[1] - pr[0] if len(pr) == 2 else np.nan for pr in self.profile]),
-            moved=self.moved,
             profile=tuple(self.profile),
-            parts=tuple(self.parts),
             rows=rows,
             slopes=self.slopes,
             by_ratio=self.by_ratio,
@@ -221,16 +210,10 @@ def _toggle_block(
     values = [psi(form, at, a, e, r) for a, e, r in zip(h, eta, ratio, strict=True)]
     for v, found in enumerate(values):
         tally.profile[b][v] = w @ found
-        if changes is not None:
-            for t, (name, _) in enumerate(form.terms):
-                n, d = TERMS[name].parts(h[v], eta[v])
-                tally.parts[b][v, t] = w @ n, np.sum(w * d)
     if len(values) == 1:
         return
     top, low = _extremes(values)
     change = top.of(values) - low.of(values)
-    swing = np.max(h, axis=0) - np.min(h, axis=0)
-    tally.moved[b] = float(swing.max())
     tally.score[b] = w @ change
     if changes is None:
         return

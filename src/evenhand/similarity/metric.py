@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -59,6 +59,44 @@ class MetricRows:
     count: FloatArray
     space: InputSpace
 
+    def take(self, index: NDArray[Any]) -> MetricRows:
+        """Return some of the rows, by number or by mark."""
+        return replace(
+            self,
+            X=self.X[index],
+            groups=tuple(replace(g, table=g.table[index]) for g in self.groups),
+            continuous={name: sums[index] for name, sums in self.continuous.items()},
+            count=self.count[index],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SensitiveDirection:
+    """One direction in which people of different groups differ.
+
+    Parameters
+    ----------
+    attribute : str or None
+        The protected attribute; None for a column that was stated.
+    group : int or None
+        The group that lies further along the direction, by its place among the labels; None for a number.
+    direction : ndarray, shape (inputs,)
+        Of length one.
+    strength : float
+        Length of the coefficients it was made from; 1 for a column.
+    column : bool
+        Whether it is an input that itself holds the attribute.
+    label : str
+        What it predicts, in words.
+    """
+
+    attribute: str | None
+    group: int | None
+    direction: FloatArray
+    strength: float
+    column: bool
+    label: str
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FairMetric:
@@ -72,6 +110,8 @@ class FairMetric:
         How it was made, in words.
     learned : bool
         Whether it depends on data, and so should come from rows apart from the audited ones.
+    parts : tuple of SensitiveDirection
+        The directions it was made from, where it was learned from groups.
     details : mapping
         What the report says about it: penalty, directions with their largest inputs, singular values.
     """
@@ -79,6 +119,7 @@ class FairMetric:
     form: QuadraticForm
     kind: str
     learned: bool
+    parts: tuple[SensitiveDirection, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
 
 

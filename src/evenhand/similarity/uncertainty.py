@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from evenhand.errors import DataError
 from evenhand.kernels.flow import QuadraticForm
 from evenhand.kernels.seeds import stream
-from evenhand.similarity.metric import FairMetric, MetricRows, Resampled, Similarity, angles
+from evenhand.similarity.metric import FairMetric, GroupTable, MetricRows, Resampled, Similarity, angles
 
 FloatArray = NDArray[np.float64]
 
@@ -69,7 +69,7 @@ def bootstrap_metric(
             if isinstance(recipe, Resampled):
                 form = recipe.resampled(rng).fit(rows).form
             else:
-                form = recipe.fit(_drawn(rows, rng)).form
+                form = recipe.fit(draw(rows, rng)[0]).form
         except DataError:
             continue
         forms.append(form)
@@ -84,12 +84,35 @@ def bootstrap_metric(
     )
 
 
-def _drawn(rows: MetricRows, rng: np.random.Generator) -> MetricRows:
-    # Each person counts a Poisson number of times: the bootstrap for people kept as counts.
+def draw(rows: MetricRows, rng: np.random.Generator) -> tuple[MetricRows, FloatArray]:
+    """Draw people again: each counts a Poisson number of times, the bootstrap for people kept as counts.
+
+    Parameters
+    ----------
+    rows : MetricRows
+        The people.
+    rng : Generator
+        Where the numbers come from.
+
+    Returns
+    -------
+    rows, times
+        The people drawn, and how many times each row counts of what it counted.
+    """
+    one = rows.count <= 1
     times = rng.poisson(rows.count) / np.maximum(rows.count, 1e-300)
-    return replace(
+    groups: list[GroupTable] = []
+    for g in rows.groups:
+        # Several people in a row: who of them is drawn decides the groups as well.
+        table = np.where(one[:, None], g.table * times[:, None], 0.0)
+        table[~one] = rng.poisson(g.table[~one])
+        if not groups:
+            times[~one] = table[~one].sum(axis=1) / rows.count[~one]
+        groups.append(replace(g, table=table))
+    drawn = replace(
         rows,
-        groups=tuple(replace(g, table=rng.poisson(g.table).astype(np.float64)) for g in rows.groups),
+        groups=tuple(groups),
         continuous={name: sums * times for name, sums in rows.continuous.items()},
         count=rows.count * times,
     )
+    return drawn, times

@@ -1,0 +1,358 @@
+"""The law that a studentised value is held against: drawn, listed or known, for a test and its interval alike.
+
+A test, an interval, an equivalence test and a test against a margin ask one question of one law: how far out is
+this value? So each of them agrees with the others by construction. Where two laws are used the larger p-value
+counts: the answer is right when either law is.
+
+Draws are made as they are needed. The p-value of a value is a function of the value and of one fixed endless
+sequence of draws: after the first `PILOT` draws a share above `CLEAR` is the answer; otherwise, as Besag and
+Clifford (1991) showed, HITS over the place of the HITS-th draw beyond the value is a valid p-value; and where the
+sequence ends first, (hits + 1) / (draws + 1).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+from threadpoolctl import ThreadpoolController
+
+from evenhand.inference.pvalues import TIE, TestResult, extremes
+from evenhand.kernels.seeds import stream
+
+FloatArray = NDArray[np.float64]
+
+PILOT = 999
+# One-sided share of draws beyond the value above which the pilot is the answer.
+CLEAR = 0.2
+# Draws beyond the value that end the sequence: the p-value is then known to a tenth of itself.
+HITS = 100
+# How many times as many draws are made from one look at them to the next.
+GROWTH = 4
+
+
+@functools.cache
+def _libraries() -> ThreadpoolController:
+    """Return the handle on BLAS threads; looking for the libraries takes longer than many a test."""
+    return ThreadpoolController()
+
+
+class Law(Protocol):
+    """A law of a studentised value."""
+
+    def tail(self, statistic: float, side: str) -> float:
+        """Return the one-sided p-value."""
+        ...
+
+    def critical(self, share: float) -> tuple[float, float]:
+        """Return the values beyond which either one-sided p-value is at most `share`."""
+        ...
+
+
+class Drawn:
+    """A law known by random draws, as many as the question needs.
+
+    Parameters
+    ----------
+    work : callable
+        ``work(generator, b)`` returns `b` draws of the statistic.
+    cap : int
+        Draws at most.
+    block : int
+        Draws that share a random stream; part of the definition of a result.
+    seed, name
+        See `evenhand.kernels.seeds.stream`.
+    workers : int
+        Threads; the answer does not depend on it.
+
+    Examples
+    --------
+    >>> law = Drawn(lambda rng, b: rng.normal(size=b), cap=99_999, block=1000, seed=1, name="demo")
+    >>> 0.02 < law.tail(1.96, "greater") < 0.03
+    True
+    >>> law.used < 10_000
+    True
+    """
+
+    def __init__(
+        self,
+        work: Callable[[np.random.Generator, int], FloatArray],
+        *,
+        cap: int,
+        block: int,
+        seed: int,
+        name: str,
+        workers: int = 1,
+    ) -> None:
+        self._work, self.cap, self._block = work, cap, min(block, cap)
+        self._seed, self._name, self._workers = seed, name, workers
+        self._kept = np.empty(0)
+        self.used = 0
+
+    @property
+    def floor(self) -> float:
+        """The smallest one-sided p-value."""
+        return 1 / (self.cap + 1)
+
+    def draws(self, n: int) -> FloatArray:
+        """Return the first `n` draws, or all that are allowed.
+
+        Parameters
+        ----------
+        n : int
+            How many.
+
+        Returns
+        -------
+        ndarray
+        """
+        n = min(n, self.cap)
+        if self._kept.size < n:
+            first, last = self._kept.size // self._block, -(-n // self._block)
+
+            def run(place: int) -> FloatArray:
+                return self._work(stream(self._seed, self._name, place), self._block)
+
+            # Products of tall, thin matrices gain nothing from BLAS threads, and those fight for the workers' cores.
+            with _libraries().limit(limits=1, user_api="blas"):
+                if self._workers > 1 and last - first > 1:
+                    with ThreadPoolExecutor(max_workers=self._workers) as pool:
+                        parts = list(pool.map(run, range(first, last)))
+                else:
+                    parts = [run(place) for place in range(first, last)]
+            self._kept = np.concatenate([self._kept, *parts])
+        self.used = max(self.used, n)
+        return self._kept[:n]
+
+    def tail(self, statistic: float, side: str) -> float:
+        """Return the one-sided p-value of a value.
+
+        Parameters
+        ----------
+        statistic : float
+            The value.
+        side : {"greater", "less"}
+            Where extreme values lie.
+
+        Returns
+        -------
+        float
+        """
+        return self.share(statistic, side)[0]
+
+    def share(self, statistic: float, side: str, enough: float = 0.0) -> tuple[float, int, int]:
+        """Return the one-sided p-value with the draws beyond the value and the draws behind it.
+
+        Parameters
+        ----------
+        statistic : float
+            The value.
+        side : {"greater", "less"}
+            Where extreme values lie.
+        enough : float
+            Stop once the p-value is surely (.999) below this: another law then gives the answer.
+
+        Returns
+        -------
+        pvalue : float
+        hits, n : int
+        """
+        n = min(PILOT, self.cap)
+        while True:
+            beyond = extremes(self.draws(n), statistic, side)
+            hits = int(beyond.sum())
+            if n <= PILOT and hits > CLEAR * n:
+                return (1 + hits) / (n + 1), hits, n
+            if hits >= HITS:
+                place = int(np.flatnonzero(beyond)[HITS - 1]) + 1
+                return min(HITS / place, CLEAR), HITS, place
+            if n >= self.cap or float(special.betaincinv(hits + 1, n - hits, 0.999)) < enough:
+                return (1 + hits) / (n + 1), hits, n
+            n = min(GROWTH * n, self.cap)
+
+    def critical(self, share: float) -> tuple[float, float]:
+        """Return the values beyond which either one-sided p-value is at most `share` (below 0.1).
+
+        Parameters
+        ----------
+        share : float
+            One-sided level.
+
+        Returns
+        -------
+        low, high : float
+            Infinite where no value has so small a p-value.
+        """
+        # The HITS-th draw beyond a value comes at HITS / share or later exactly when fewer than HITS come before.
+        before = math.ceil(HITS / share - 1e-9) - 1
+        if before < self.cap:
+            null, allowed = self.draws(before), HITS - 1
+        else:
+            null = self.draws(self.cap)
+            allowed = math.floor(share * (null.size + 1) + 1e-9) - 1
+        return _ends(null, allowed)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Listed:
+    """A law whose values, all equally likely, are all known.
+
+    Parameters
+    ----------
+    values : ndarray
+        The statistic on every permutation.
+
+    Examples
+    --------
+    >>> Listed(np.array([-2.0, -1.0, 1.0, 2.0])).tail(2.0, "greater")
+    0.25
+    """
+
+    values: FloatArray
+
+    @property
+    def floor(self) -> float:
+        """The smallest one-sided p-value."""
+        known = self.values[~np.isnan(self.values)]
+        return min(self.tail(float(known.max()), "greater"), self.tail(float(known.min()), "less"))
+
+    def tail(self, statistic: float, side: str) -> float:
+        """Return the share of values at least as extreme."""
+        return float(extremes(self.values, statistic, side).mean())
+
+    def critical(self, share: float) -> tuple[float, float]:
+        """Return the values beyond which either one-sided p-value is at most `share`."""
+        return _ends(self.values, math.floor(share * self.values.size + 1e-9))
+
+
+def _ends(null: FloatArray, allowed: int) -> tuple[float, float]:
+    """Return the values that at most `allowed` of the draws reach or pass; draws without a value always do."""
+    if allowed < 0 or allowed >= null.size:
+        return -math.inf, math.inf
+    lower, upper = (np.sort(np.where(np.isnan(null), far, null)) for far in (-np.inf, np.inf))
+    low, high = float(lower[allowed]), float(upper[-1 - allowed])
+    # A value equal to a draw but for rounding counts as reached.
+    return low - TIE * max(1.0, abs(low)), high + TIE * max(1.0, abs(high))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reference:
+    """One or two laws; the larger p-value counts.
+
+    Parameters
+    ----------
+    law : Law or None
+        A law in closed form.
+    null : Drawn, Listed or None
+        A permutation law.
+
+    Examples
+    --------
+    >>> from evenhand.inference.lean import Lean
+    >>> round(Reference(Lean(), None).pvalue(1.959964, "two-sided"), 6)
+    0.05
+    """
+
+    law: Law | None
+    null: Drawn | Listed | None
+
+    def tail(self, statistic: float, side: str) -> float:
+        """Return the larger one-sided p-value."""
+        known = 0.0 if self.law is None else self.law.tail(statistic, side)
+        if self.null is None or math.isnan(known):
+            return known
+        if isinstance(self.null, Drawn):
+            return max(known, self.null.share(statistic, side, known)[0])
+        return max(known, self.null.tail(statistic, side))
+
+    def pvalue(self, statistic: float, alternative: str) -> float:
+        """Return the p-value; two-sided it is twice that of the side on which the value lies.
+
+        Parameters
+        ----------
+        statistic : float
+            The studentised value.
+        alternative : {"two-sided", "greater", "less"}
+            Which side counts.
+
+        Returns
+        -------
+        float
+        """
+        if math.isnan(statistic):
+            return math.nan
+        if alternative != "two-sided":
+            return self.tail(statistic, alternative)
+        sides = ("greater", "less") if statistic >= 0 else ("less", "greater")
+        near = self.tail(statistic, sides[0])
+        # The far side is smaller only for values in the middle of a very skewed law.
+        return min(1.0, 2 * (near if near <= CLEAR else min(near, self.tail(statistic, sides[1]))))
+
+    def critical(self, level: float) -> tuple[float, float]:
+        """Return the values between which a two-sided test at 1 - level keeps the null.
+
+        Parameters
+        ----------
+        level : float
+            Coverage of the interval made from them.
+
+        Returns
+        -------
+        low, high : float
+        """
+        ends = [law.critical((1 - level) / 2) for law in (self.law, self.null) if law is not None]
+        return min(low for low, _ in ends), max(high for _, high in ends)
+
+    def result(self, statistic: float, alternative: str, *, method: str, warnings: Sequence[str] = ()) -> TestResult:
+        """Return the answer of a test.
+
+        Parameters
+        ----------
+        statistic : float
+            The studentised value.
+        alternative : {"two-sided", "greater", "less"}
+            Which side counts.
+        method : str
+            Words for the reader.
+        warnings : sequence of str
+            Passed through.
+
+        Returns
+        -------
+        TestResult
+        """
+        p = self.pvalue(statistic, alternative)
+        sides = 2 if alternative == "two-sided" else 1
+        low = high = p
+        n, floor, null = 0, 0.0, np.empty(0)
+        if isinstance(self.null, Drawn):
+            side = alternative if sides == 1 else "greater" if statistic >= 0 else "less"
+            known = 0.0 if self.law is None else self.law.tail(statistic, side)
+            _, hits, n = self.null.share(statistic, side, known)
+            under = 0.0 if hits == 0 else float(special.betaincinv(hits, n - hits + 1, 0.005))
+            over = 1.0 if hits == n else float(special.betaincinv(hits + 1, n - hits, 0.995))
+            low, high = min(p, max(sides * under, sides * known)), max(p, min(1.0, max(sides * over, sides * known)))
+            floor, null = min(1.0, sides * self.null.floor), self.null.draws(min(n, 2000)).copy()
+        elif isinstance(self.null, Listed):
+            floor = min(1.0, sides * self.null.floor)
+            values = self.null.values
+            null = values[:: max(1, values.size // 2000)][:2000].copy()
+        return TestResult(
+            statistic=statistic,
+            pvalue=p,
+            method=method,
+            exact=isinstance(self.null, Listed) and self.law is None,
+            n_resamples=n,
+            floor=floor,
+            pvalue_low=low,
+            pvalue_high=high,
+            null=null,
+            warnings=tuple(warnings),
+        )
