@@ -52,6 +52,10 @@ def __getattr__(name: str) -> object:
     raise AttributeError(f"module 'evenhand' has no attribute {name!r}")
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 __all__ = [
     "METRICS",
     "AuditData",

@@ -27,12 +27,12 @@ class Plan:
     Parameters
     ----------
     audits : tuple of str
-        Which audits run, of ``"group"``, ``"projection"``, ``"individual"``, ``"proxy"`` and ``"tail"``. Their
-        order matters to the correction ``"gatekeeping"`` only.
+        Which audits run, of ``"group"``, ``"projection"``, ``"individual"``, ``"proxy"`` and ``"tail"``.
     alpha : float
         Error rate over all findings of all audits.
-    correction : {"holm", "bonferroni", "bh", "gatekeeping", "max-t", "none"}
-        How p-values are adjusted over them.
+    correction : {"gatekeeping", "holm", "bonferroni", "bh", "max-t", "none"}
+        How p-values are adjusted over them. By default the group, individual and tail audits share the error, and
+        projection and proxy, which explain a difference between groups, open as the group audit shows one.
     seed : int, optional
         Every random draw comes from it. `evenhand.audit` writes the one it used into the run's plan.
     n_resamples : int, optional
@@ -55,7 +55,7 @@ class Plan:
 
     audits: tuple[str, ...] = ("group",)
     alpha: float = 0.05
-    correction: str = "holm"
+    correction: str = "gatekeeping"
     seed: int | None = None
     n_resamples: int | None = None
     reference: Mapping[str, str] = field(default_factory=dict)
@@ -186,7 +186,7 @@ class Plan:
         >>> print(Plan(seed=1, group={"metrics": ["fnr"]}).to_toml(), end="")
         audits = ["group"]
         alpha = 0.05
-        correction = "holm"
+        correction = "gatekeeping"
         seed = 1
         <BLANKLINE>
         [group]
@@ -232,6 +232,8 @@ def lacks(name: str, options: Mapping[str, Any], data: AuditData, model: Any) ->
         return "needs a group column and none was given"
     predicted = data.decision is not None or data.score is not None
     if name == "group":
+        if model is not None and not predicted and not data.features:
+            return "needs decisions, and the model cannot make them without its columns; name them in `features`"
         return "" if predicted or model is not None else "needs a decision or a score column"
     if name == "projection" and model is None:
         return "" if data.decision is not None else "needs decisions"
@@ -248,7 +250,10 @@ def lacks(name: str, options: Mapping[str, Any], data: AuditData, model: Any) ->
         return "does not take sampling weights"
     seen = [a.name for a in data.attributes if all(part in data.features for part in a.name.split(" × "))]
     if not own and not seen:
-        return "needs a feature that records the group; name such columns in `features`, or in `flip`"
+        return (
+            "needs a feature that records the group; name such columns in `features`, or as `flip` of the tail audit "
+            "in a plan"
+        )
     return ""
 
 

@@ -17,12 +17,11 @@ from evenhand.audits.options import audit_function, takes
 from evenhand.audits.sampling import check_needs
 from evenhand.audits.verdict import settle
 from evenhand.errors import DataError, UsageError, near_matches
-from evenhand.inference.multiplicity import METHODS
 from evenhand.intake import AuditData
 from evenhand.kernels.seeds import RngLike, seed_of
 from evenhand.metrics import resolve
-from evenhand.models import check_columns, load_model
-from evenhand.models.counterfactual import as_scorer
+from evenhand.models import AuditedModel, audited_model, load_model
+from evenhand.models.training_rows import training_rows
 from evenhand.plan import Plan, lacks
 from evenhand.results import AuditResult, AuditRun, Finding, Verdict
 from evenhand.summaries import group_sizes
@@ -75,6 +74,11 @@ def audit(
     >>> [f.measure for f in run.findings]
     ['fnr']
     """
+    if not isinstance(data, AuditData):
+        raise UsageError(
+            f"`audit` needs data that were read: got {type(data).__name__}. Read it first and say what its columns "
+            f"mean: `eh.audit(eh.read(source, outcome=..., decision=..., groups=...))`."
+        )
     if isinstance(model, str | Path):
         model = load_model(model)
     if plan is None:
@@ -85,9 +89,9 @@ def audit(
     plan = replace(plan, seed=seed)
     notes = [*plan.notes]
     if model is not None and data.features:
-        notes += check_columns(model, data.features)
+        model = audited_model(model, data)
         data, scored = decided(data, model)
-        notes += scored
+        notes += [*model.notes, *scored, training_rows(model, data)]
     _check_request(plan, data, model)
     # One thread of linear algebra per worker: more fight for the same cores, and the sums would depend on their number.
     with threadpool_limits(limits=1, user_api="blas"):
@@ -96,8 +100,9 @@ def audit(
     if len(failed) == len(results):
         raise failed[0]
     told = [r if isinstance(r, AuditResult) else _failed(name, r) for name, r in zip(plan.audits, results, strict=True)]
+    settled = settle(told, alpha=plan.alpha, correction=plan.correction)
     return AuditRun(
-        results=settle(told, alpha=plan.alpha, correction=plan.correction),
+        results=tuple(replace(r, interval_at=()) for r in settled),  # what is done with holds on to the data
         plan={**plan.to_dict(), "hash": plan.hash},
         seed=seed,
         data=_describe(data, notes),
@@ -114,12 +119,11 @@ def _run_one(
     name: str, plan: Plan, data: AuditData, model: Any, seed: int, workers: int, progress: Progress | None
 ) -> AuditResult | DataError:
     options = _options(plan, name)
-    joint = name == "group" or plan.correction in METHODS
     shared = {
         "model": None if "distance" in options else model,
         "alpha": plan.alpha,
-        # The verdicts of one audit alone are replaced by those of the whole run.
-        "correction": plan.correction if joint else "holm",
+        # The verdicts of one audit alone are replaced by those of the whole run; only "max-t" asks for its own work.
+        "correction": "max-t" if name == "group" and plan.correction == "max-t" else "none",
         "rng": seed,
         "workers": workers,
         "progress": progress,
@@ -190,40 +194,41 @@ def _check_reference(reference: Mapping[str, str], data: AuditData) -> None:
             )
 
 
-def decided(data: AuditData, model: Any) -> tuple[AuditData, list[str]]:
-    """Ask the model about two rows, so that it fails before any work; let it decide where the data do not say.
+def decided(data: AuditData, model: AuditedModel) -> tuple[AuditData, list[str]]:
+    """Let the model score and decide where the data have neither scores nor decisions.
 
     Parameters
     ----------
     data : AuditData
         With features.
-    model : object
+    model : AuditedModel
         The model.
 
     Returns
     -------
     data : AuditData
-        With scores and decisions.
+        With scores and, where it is known from which score on the decision is 1, decisions.
     notes : list of str
         That they are the model's, if they are.
 
     Examples
     --------
     >>> data = AuditData.from_arrays(outcome=[0, 1], groups={"g": ["a", "b"]}, features={"x": [0.2, 0.7]})
-    >>> decided(data, lambda X: X[:, 0])[0].decision.tolist()
+    >>> decided(data, audited_model(lambda X: X[:, 0], data))[0].decision.tolist()
     [0.0, 1.0]
     """
-    probe = {n: column[:2] for n, column in data.features.items()}
-    if hasattr(model, "predict"):
-        as_scorer(model, data.features).score(probe)
-    if data.decision is not None or data.score is not None or not (hasattr(model, "predict") or callable(model)):
-        return data, []
-    scorer = as_scorer(model, data.features)
-    score = scorer.score(data.features)
-    kind = "probability" if scorer.probability or bool(np.all((score >= 0) & (score <= 1))) else "real"
-    cut = 0.5 if kind == "probability" else 0.0
-    made = replace(data, score=score, score_kind=kind, decision=(score >= cut).astype(np.float64))
-    return made, [f"Scores and decisions are those of the model `{scorer.name}`, which decides 1 from {cut:g} on."]
+    if data.decision is not None or data.score is not None or model.problem:
+        return data, [model.problem] if model.problem else []
+    made = replace(data, score=model.score(data.features), score_kind="probability" if model.probability else "real")
+    if model.threshold is None:
+        return made, [
+            f"Scores are those of the model `{model.name}`. They are no probabilities, and from which on the decision "
+            "is 1 is not known, so nothing is said about decisions. Say it with `threshold`, or name a column of them."
+        ]
+    made = replace(made, decision=model.decide(data.features))
+    return made, [
+        f"Scores and decisions are those of the model `{model.name}`, which decides 1 from {model.threshold:g} on."
+    ]
 
 
 def _describe(data: AuditData, notes: list[str]) -> dict[str, Any]:

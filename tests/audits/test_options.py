@@ -63,3 +63,10 @@ def test_objects_pass_where_they_are_allowed():
     check_audit("tail", {"flip": lambda columns, label: columns})
     assert takes("proxy", "reference")
     assert not takes("individual", "reference")
+
+
+def test_audits_with_a_margin_by_default_take_none() -> None:
+    for name in ("proxy", "tail"):
+        check_audit(name, {"margin": 0})
+    with pytest.raises(UsageError, match="is not understood"):
+        check_audit("group", {"margin": 0})

@@ -49,26 +49,27 @@ def test_logistic_models_exact_worst_case() -> None:
     worst = math.tanh(BETA / 4)
     level = next(f for f in result if f.measure == "return_level" and f.groups[0] == "sex=0")
     assert level.estimate == pytest.approx(worst, abs=2e-4)
-    assert level.interval.low <= worst <= level.interval.high
+    assert level.interval.low <= level.estimate <= level.interval.high <= worst
+    assert level.interval.high == pytest.approx(worst, abs=1e-6)  # one in 100,000 comes that close
     assert level.verdict is eh.Verdict.DISPARITY
     assert "expect one person whose score would rise by 0.197" in level.reason
     assert "the largest change among" in level.reason
+    assert "no change can exceed 0.197" in level.reason
+    assert level.interval.high <= worst + 1e-12
     ecd = result[0]
     assert ecd.measure == "ecd"
     assert ecd.verdict is eh.Verdict.DISPARITY
+    other = next(f for f in result if f.measure == "return_level" and f.groups[0] == "sex=1")
+    assert other.estimate <= other.interval.high <= 0  # the other group cannot gain
+    assert abs(ecd.estimate) == pytest.approx(level.estimate - other.estimate)
 
 
-def test_same_law_at_500_and_5000_rows_gives_the_same_answer_at_one_horizon() -> None:
-    found = []
-    for n in (1000, 10_000):  # two groups of half of these
-        result = audit(arrays(n, seed=3), horizon=2000)
-        level = result[1]
-        assert level.measure == "return_level"
-        found.append((level.estimate, level.interval))
-    (small, wide), (large, narrow) = found
-    assert wide.low <= large <= wide.high
-    assert abs(small - large) < 0.05
-    assert narrow.high - narrow.low < wide.high - wide.low
+def test_a_fit_that_is_believed_gives_the_level_beyond_the_rows() -> None:
+    truth = 0.08 * special.ndtri(1 - 1 / 20_000)  # the change is normal with standard deviation 0.08
+    level = audit(arrays(4000, seed=3), horizon=20_000)[1]
+    assert level.interval.kind == "order statistic below, fitted tail above"
+    assert level.interval.low < truth < level.interval.high < 1
+    assert level.estimate == pytest.approx(truth, abs=0.05)
 
 
 def test_counterfactual_discrimination_is_flipped_minus_as_it_is() -> None:
@@ -86,11 +87,12 @@ def test_counterfactual_discrimination_is_flipped_minus_as_it_is() -> None:
         worst = np.sort(mine)[::-1][: math.ceil(0.05 * mine.size)]
         assert evidence["cvar"]["value"] == pytest.approx(worst.mean())
         assert finding.counts[finding.groups[0]]["better_off"] == int((mine > 0).sum())
+        assert evidence["horizon"] == 50  # 800 rows a group
+        assert finding.estimate == pytest.approx(np.quantile(mine, 1 - 1 / 50, method="hazen"))
         tail = fit_tail(mine, evidence["fit"]["k"], upper=1.0)
-        assert finding.estimate == pytest.approx(tail.level(1000))
+        assert evidence["fit"]["location"] == pytest.approx(tail.level(50))
         levels = [row["level"] for row in evidence["return_levels"]]
         assert levels == sorted(levels)
-        assert len(levels) == 6
     a, b = (f.estimate for f in result.findings[1:])
     assert result[0].estimate == pytest.approx(a - b)
 
@@ -99,7 +101,7 @@ def test_two_groups_with_one_law_are_not_told_apart_and_say_what_could_be_seen()
     finding = audit(arrays(3000, seed=5))[0]
     assert finding.verdict is eh.Verdict.INCONCLUSIVE
     assert finding.interval.low < 0 < finding.interval.high
-    assert "would have been shown 4 times in 5" in finding.reason
+    assert "are ruled out at 95%" in finding.reason
 
 
 def test_margin_can_show_equivalence_and_the_rule_of_three() -> None:
@@ -127,22 +129,28 @@ def test_a_model_without_the_attribute_is_not_computable() -> None:
     data = eh.AuditData.from_arrays(score=columns["x"], groups={"sex": columns.pop("sex")}, features=columns)
     finding = audit_tail(data, model=lambda X: X[:, 0])[0]
     assert finding.verdict is eh.Verdict.NOT_COMPUTABLE
-    assert "name them in `flip`" in finding.reason
+    assert "name them in the tail audit's option `flip`" in finding.reason
     assert math.isnan(finding.estimate)
 
 
-def test_a_tree_is_refused_with_the_reason() -> None:
+def test_a_tree_is_counted_inside_the_sample_and_refused_beyond_it() -> None:
     tree_module = importlib.import_module("sklearn.tree")
     columns = arrays(5000)
     X = np.column_stack([columns[n] for n in ("x", "w", "sex")])
     y = np.random.default_rng(1).random(5000) < logistic(X)
     tree = tree_module.DecisionTreeClassifier(max_depth=8, random_state=0).fit(X, y)
     data = eh.AuditData.from_arrays(outcome=y.astype(int), groups={"sex": columns["sex"]}, features=columns)
-    result = audit_tail(data, model=tree)
+    counted = audit_tail(data, model=tree)
+    assert eh.Verdict.NOT_COMPUTABLE not in {f.verdict for f in counted}
+    assert {f.interval.kind for f in counted.findings[1:]} == {"order statistics"}
+    result = audit_tail(data, model=tree, horizon=10_000)
     assert {f.verdict for f in result} == {eh.Verdict.NOT_COMPUTABLE}
     assert "distinct values" in result[0].reason
     assert "in steps" in result[0].reason
-    assert result.evidence[1]["observed_maximum"]["value"] > 0
+    assert "rows alone do not reach one decision in 10,000" in result[0].reason
+    shown = result.evidence[1]
+    assert shown["observed_maximum"]["value"] > 0
+    assert [row["interactions"] for row in shown["return_levels"]][:3] == [10, 100, 1000]  # still reported
 
 
 def test_rounded_scores_are_spread_not_refused() -> None:
@@ -196,10 +204,10 @@ def test_several_groups_are_each_compared_with_the_reference() -> None:
 
 def test_small_groups_get_a_suggestion_from_generated_rows_and_no_test() -> None:
     seen: list[str] = []
-    result = audit(arrays(160), progress=seen.append)
+    result = audit(arrays(160), progress=seen.append, horizon=1000)
     assert {f.verdict for f in result} == {eh.Verdict.NOT_COMPUTABLE}
     assert all(math.isnan(f.estimate) and math.isnan(f.pvalue) for f in result)
-    assert "rows; a tail needs at least 200" in result[0].reason
+    assert "rows; a fit needs at least 200" in result[0].reason
     assert "generated rows are not observations" in result[0].reason
     group = result[1].groups[0]
     assert result[1].counts[group]["generated"] >= 1000
@@ -207,7 +215,7 @@ def test_small_groups_get_a_suggestion_from_generated_rows_and_no_test() -> None
     made = result.evidence[1]["synthetic"]
     assert 0 < made["realism"]["kl"] <= 1
     assert any("generated" in text for text in seen)
-    without = audit(arrays(160), generator="none")
+    without = audit(arrays(160), generator="none", horizon=1000)
     assert without[1].counts[group]["generated"] == 0
     assert "generated" not in without[0].reason
 
@@ -224,11 +232,10 @@ def test_a_group_nobody_of_which_would_be_better_off_has_level_zero() -> None:
     level = next(f for f in result if f.measure == "return_level" and f.groups[0] == "sex=1")
     assert level.estimate == 0.0
     assert level.interval.high == 0.0
-    assert "would be better off as `sex=0`" in level.reason
+    assert "expect nobody whose score would rise" in level.reason
+    assert level.verdict is eh.Verdict.EQUIVALENT
     rows = ecd_evidence(result)["groups"]["sex=1"]["return_levels"]
-    assert [r["level"] for r in rows] == [0.0] * 6
-    assert rows[2]["high"] == 0.0  # 1,000 decisions: the rows show it
-    assert math.isinf(rows[5]["high"])  # a million: they do not
+    assert [(r["level"], r["high"]) for r in rows] == [(0.0, 0.0)] * 6  # the model is logistic: nobody can gain
     assert ecd.verdict is eh.Verdict.DISPARITY
     assert abs(ecd.estimate) == pytest.approx(math.tanh(BETA / 4), abs=0.03)
 
@@ -238,9 +245,11 @@ def test_a_heavy_tail_is_refused() -> None:
     columns["w"] = np.random.default_rng(2).pareto(0.7, size=4000)
     model = lambda X: X[:, 1] * X[:, 2] + X[:, 0]  # noqa: E731
     data = eh.AuditData.from_arrays(score=columns["x"], groups={"sex": columns["sex"]}, features=columns)
-    finding = audit_tail(data, model=model, generator="none")[0]
+    finding = audit_tail(data, model=model, generator="none", horizon=10_000)[0]
     assert finding.verdict is eh.Verdict.NOT_COMPUTABLE
     assert "exponentiality test fails" in finding.reason
+    counted = audit_tail(data, model=model, generator="none")[0]
+    assert counted.verdict is eh.Verdict.DISPARITY
 
 
 def plain(value: Any) -> bool:
@@ -252,16 +261,18 @@ def plain(value: Any) -> bool:
 
 
 def test_evidence_is_plain_and_holds_what_a_report_draws() -> None:
-    result = audit(arrays(9000), horizon=20)  # a horizon inside the sample: many excesses
+    result = audit(arrays(9000), horizon=20)  # a horizon inside the sample
     assert all(plain(dict(e)) for e in result.evidence)
     assert set(result.evidence[0]["groups"]) == {"sex=0", "sex=1"}
     for shown in (*result.evidence[0]["groups"].values(), *result.evidence[1:]):
         plot, fit = shown["quantile_plot"], shown["fit"]
-        assert fit["k"] > 200
+        assert fit["k"] >= 50
+        assert 0 < fit["goodness_of_fit"]["pvalue"] <= 1
+        assert 0 < fit["stability"]["pvalue"] <= 1
         assert len(plot["fitted"]) == len(plot["observed"]) <= 200
         assert plot["observed"] == sorted(plot["observed"])
         assert plot["observed"][-1] == pytest.approx(shown["observed_maximum"]["value"], abs=1e-6)
-        assert [row["interactions"] for row in shown["return_levels"]] == [10.0**e for e in range(1, 7)]
+        assert [row["interactions"] for row in shown["return_levels"]][:3] == [10.0, 100.0, 1000.0]
         assert all(row["low"] <= row["level"] <= row["high"] for row in shown["return_levels"])
         assert fit["type"] in {"I", "III"}
         assert fit["free_shape_interval"]["low"] < fit["free_shape"] < fit["free_shape_interval"]["high"]
@@ -272,7 +283,9 @@ def test_what_was_seen_stands_beside_every_fitted_number() -> None:
         for group in finding.groups[: 2 if finding.measure == "ecd" else 1]:
             rows = finding.counts[group]["rows"]
             assert f"the largest change among {rows:,.0f} rows" in finding.reason
-    assert "the largest change among" in audit(arrays(160))[1].reason  # beside what generated rows suggest
+    assert (
+        "the largest change among" in audit(arrays(160), horizon=1000)[1].reason
+    )  # beside what generated rows suggest
 
 
 def test_one_law_at_500_and_5000_rows_gives_one_answer_at_one_horizon() -> None:
@@ -377,3 +390,77 @@ def test_data_it_cannot_use_is_refused() -> None:
     data = eh.AuditData.from_arrays(score=columns["x"], groups={"sex": columns["sex"]})
     with pytest.raises(eh.DataError, match="needs `features`"):
         audit_tail(data, model=wavy)
+
+
+# What a user gets by default.
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("margin", [0.03, None])
+def test_interval_pvalue_and_margin_agree(seed: int, margin: float | None) -> None:
+    columns = arrays(1500, seed=seed)
+    columns["w"] = columns["w"] * np.where(columns["sex"] == 1, 1.15, 1.0)
+    for horizon in (20, 100, 5000):
+        data = data_of(columns)
+        one = audit_tail(data, model=wavy, margin=margin, horizon=horizon, correction="none", generator="none")
+        for f, e in zip(one, one.evidence, strict=True):
+            if f.verdict is eh.Verdict.NOT_COMPUTABLE:
+                continue
+            edge = margin or 0.0
+            misses = f.interval.low > edge or (f.measure == "ecd" and f.interval.high < -edge)
+            assert misses == (f.pvalue <= 0.05)
+            assert f.interval.low <= f.estimate <= f.interval.high
+            assert f.margin == margin
+            if margin is not None and e["equivalence_pvalue"] <= 0.025:
+                assert f.interval.high <= edge
+
+
+def test_a_small_coefficient_is_no_disparity_and_the_margin_is_said() -> None:
+    columns = arrays(4000)
+    small = lambda X: special.expit(X[:, 0] + 0.03 * X[:, 2])  # noqa: E731
+    result = audit_tail(data_of(columns, small), model=small)
+    assert {f.verdict for f in result} == {eh.Verdict.EQUIVALENT}
+    assert all(f.margin == 0.01 and "0.01" in f.reason for f in result)
+    any_change = audit_tail(data_of(columns, small), model=small, margin=None)
+    assert any_change[0].verdict is eh.Verdict.DISPARITY
+    assert any_change[0].margin is None
+
+
+def test_intervals_respect_the_sample_and_what_is_possible() -> None:
+    for seed in range(5):
+        columns = arrays(2400, seed=seed)
+        columns["x"] = columns["x"] - 2.5  # few people near the worst case
+        for horizon in (None, 1000, 20_000):
+            for f, e in zip(
+                *(lambda r: (r.findings[1:], r.evidence[1:]))(audit(columns, logistic, horizon=horizon)), strict=True
+            ):
+                if f.interval is not None:
+                    assert f.interval.low <= max(e["observed_maximum"]["value"], 0)
+                    assert f.interval.high <= max(math.tanh(BETA / 4), 0) + 1e-12
+
+
+def test_the_default_horizon_stays_inside_the_sample() -> None:
+    for n, horizon in ((300, 10), (2100, 100), (21_000, 1000)):
+        result = audit(arrays(n))
+        assert result.evidence[0]["horizon"] == horizon
+        assert {f.interval.kind for f in result.findings[1:]} == {"order statistics"}
+
+
+def test_a_score_of_another_range_has_a_margin_of_its_own() -> None:
+    points = lambda X: 600 + 50 * X[:, 0] + 2 * X[:, 2]  # noqa: E731
+    columns = arrays(3000)
+    data = eh.AuditData.from_arrays(score=columns["x"], groups={"sex": columns["sex"]}, features=columns)
+    finding = audit_tail(data, model=points)[0]
+    assert finding.margin == pytest.approx(0.01 * 50 * 2 * 1.645, rel=0.1)
+    with pytest.raises(eh.UsageError, match="which no change exceeds"):
+        audit_tail(data, model=points, margin=5, score_range=(0, 1))
+
+
+def test_a_level_below_zero_is_no_disadvantage_and_says_so() -> None:
+    columns = arrays(4000)
+    columns["x"] = columns["x"] / 4  # everybody is near the middle: all of one group lose much
+    level = next(f for f in audit(columns, logistic) if f.measure == "return_level" and f.groups[0] == "sex=1")
+    assert level.interval.low <= level.estimate <= level.interval.high < 0
+    assert level.verdict is eh.Verdict.EQUIVALENT
+    assert "all but one would see their score fall by at least" in level.reason
+    assert "a level of at most 0.01 is no disadvantage, however low" in level.reason

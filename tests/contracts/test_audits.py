@@ -101,7 +101,7 @@ def test_relabelling_groups_permutes_findings():
 def test_integer_weight_equals_repeated_rows(audit):
     arrays = columns()
     weight = np.random.default_rng(1).integers(1, 4, N)
-    weighted = audit(arrays, weight=weight)
+    weighted = audit(arrays, weight=weight, weight_kind="frequency")
     repeated = audit(take(arrays, np.repeat(np.arange(N), weight)))
     assert [f.to_dict() for f in weighted] == [f.to_dict() for f in repeated]
 

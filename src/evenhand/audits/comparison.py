@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import combinations
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from evenhand.audits.margin import Margin
+from evenhand.audits.margin import Margin, pvalue_beyond
 from evenhand.audits.planning import plan_correlation, plan_pair
 from evenhand.audits.sampling import row_values
 from evenhand.inference.correlation import correlation_interval, correlation_test
@@ -18,6 +21,8 @@ from evenhand.inference.samples import Draws, Samples
 from evenhand.intake import Attribute, AuditData
 from evenhand.metrics import Metric
 from evenhand.results import Finding, Interval, Verdict
+
+FloatArray = NDArray[np.float64]
 
 
 class Options(Protocol):
@@ -56,11 +61,14 @@ class Raw:
         See `evenhand.audits.verdict`.
     pair : tuple of str
         Metric, attribute and the codes compared; the key for a joint adjustment.
+    interval_at : callable or None
+        From a level to the finding's interval at that level.
     """
 
     finding: Finding
     evidence: Mapping[str, Any]
     pair: tuple[str, str, int, int] | None = None
+    interval_at: Callable[[float], Interval] | None = None
 
 
 def compare_pair(
@@ -101,10 +109,11 @@ def compare_pair(
     if math.isnan(test.pvalue):
         why = " ".join(test.warnings) or "The test's statistic is undefined on these data."
         return _not_computable(metric, measure, names, counts, why)
-    low, high, kind = samples.interval(a, b, level=options.level, ratio=options.ratio, draws=draws)
+    interval_at = partial(_interval, samples, a, b, options.ratio, draws)
+    interval = interval_at(options.level)
     word = f"a ratio of {estimate:.3f}" if options.ratio else f"a difference of {estimate:+.3f}"
     margin = options.margin
-    planned = plan_pair(samples, a, b, names, ratio=options.ratio, margin=margin, alpha=options.alpha)
+    planned = plan_pair(samples, a, b, names, interval, ratio=options.ratio, margin=margin, alpha=options.alpha)
     evidence: dict[str, Any] = {
         "fact": f"{metric.name} is {value_a:.3f} for {names[0]} and {value_b:.3f} for {names[1]}: {word}.",
         "values": {names[0]: value_a, names[1]: value_b},
@@ -112,21 +121,51 @@ def compare_pair(
         "sample_size": planned.numbers,
         **_test_evidence(test),
     }
+    pvalue = test.pvalue
     if margin is not None:
-        evidence["equivalence_pvalue"] = samples.equivalence(
-            a, b, low=margin.low, high=margin.high, ratio=options.ratio, draws=draws
-        )
+        pvalue = _beyond(samples, a, b, margin, draws)
+        evidence["difference_pvalue"] = test.pvalue
+        evidence["equivalence_pvalue"] = _inside(samples, a, b, margin, draws)
     finding = Finding(
         audit="group",
         measure=measure,
         groups=names,
         estimate=estimate,
-        interval=Interval(low=low, high=high, level=options.level, kind=kind),
-        pvalue=test.pvalue,
+        interval=interval,
+        pvalue=pvalue,
         margin=None if margin is None else margin.value,
         counts=counts,
     )
-    return Raw(finding=finding, evidence=evidence, pair=(metric.name, attribute.name, a, b))
+    return Raw(finding=finding, evidence=evidence, pair=(metric.name, attribute.name, a, b), interval_at=interval_at)
+
+
+def _interval(samples: Samples, a: int, b: int, ratio: bool, draws: Draws, level: float) -> Interval:
+    """Return the interval at a level; of a one-sided question the end that it asks about."""
+    sides = draws.alternative
+    if sides == "two-sided":
+        low, high, kind = samples.interval(a, b, level=level, ratio=ratio, draws=draws)
+        return Interval(low=low, high=high, level=level, kind=kind)
+    both = replace(draws, alternative="two-sided")
+    low, high, kind = samples.interval(a, b, level=max(2 * level - 1, 1e-9), ratio=ratio, draws=both)
+    if sides == "greater":
+        return Interval(low=low, high=math.inf, level=level, kind=f"{kind}, one-sided")
+    return Interval(low=0.0 if ratio else -math.inf, high=high, level=level, kind=f"{kind}, one-sided")
+
+
+def _beyond(samples: Samples, a: int, b: int, margin: Margin, draws: Draws) -> float:
+    """Return the p-value against "the difference, or ratio, lies inside the margin"."""
+    own: Callable[..., float] | None = getattr(samples, "beyond", None)
+    if own is not None and draws.alternative == "two-sided":
+        return own(a, b, low=margin.low, high=margin.high, ratio=margin.ratio, draws=draws)
+    interval_at = partial(_interval, samples, a, b, margin.ratio, draws)
+    # Where the interval comes from random draws, it says no more than they do.
+    drawn = any(word in interval_at(0.95).kind for word in ("permutation", "bootstrap"))
+    rows = int(samples.counts[a]["rows"] + samples.counts[b]["rows"])
+    return max(pvalue_beyond(interval_at, margin), 1 / (1 + draws.number(rows)) if drawn else 0.0)
+
+
+def _inside(samples: Samples, a: int, b: int, margin: Margin, draws: Draws) -> float:
+    return samples.equivalence(a, b, low=margin.low, high=margin.high, ratio=margin.ratio, draws=draws)
 
 
 def compare_all(metric: Metric, attribute: Attribute, samples: Samples, options: Options, draws: Draws) -> Raw:
@@ -140,11 +179,12 @@ def compare_all(metric: Metric, attribute: Attribute, samples: Samples, options:
     Returns
     -------
     Raw
-        Its estimate is the largest value minus the smallest, without an interval: the estimate is never
-        below 0, so an interval made from its spread would exclude 0 even when all groups agree.
+        Its estimate is the largest value minus the smallest (or the smallest over the largest), without an
+        interval: the estimate is never below 0, so an interval made from its spread would exclude 0 even when all
+        groups agree. With a margin the question is whether any two groups differ by more.
     """
     names = tuple(attribute.group_name(k) for k in range(len(attribute.labels)))
-    measure = f"{metric.name}_global"
+    measure = f"{metric.name}_ratio_global" if options.ratio else f"{metric.name}_global"
     counts = {n: dict(samples.counts[k]) for k, n in enumerate(names)}
     members = [k for k in range(len(names)) if not samples.reason[k]]
     if len(members) < 2:
@@ -155,29 +195,61 @@ def compare_all(metric: Metric, attribute: Attribute, samples: Samples, options:
         why = " ".join(test.warnings) or "The test's statistic is undefined on these data."
         return _not_computable(metric, measure, names, counts, why)
     values = samples.estimate[members]
+    smallest, largest = float(values.min()), float(values.max())
     lowest, highest = members[int(np.argmin(values))], members[int(np.argmax(values))]
     left_out = [(n, samples.reason[k]) for k, n in enumerate(names) if k not in members]
     fact = (
-        f"{metric.name} ranges from {values.min():.3f} ({names[lowest]}) to {values.max():.3f} ({names[highest]}) "
+        f"{metric.name} ranges from {smallest:.3f} ({names[lowest]}) to {largest:.3f} ({names[highest]}) "
         f"over {len(members)} groups."
     )
     if left_out:
         fact += f" Left out: {_undefined(left_out)}"
-    finding = Finding(
-        audit="group",
-        measure=measure,
-        groups=names,
-        estimate=float(values.max() - values.min()),
-        pvalue=test.pvalue,
-        counts=counts,
-    )
-    evidence = {
+    margin = options.margin
+    evidence: dict[str, Any] = {
         "fact": fact,
         "values": {names[k]: float(samples.estimate[k]) for k in members},
         "planning": "The comparisons of single groups say what could have been detected.",
         **_test_evidence(test),
     }
+    pvalue = test.pvalue
+    if margin is not None:
+        pvalue, inside = _all_pairs(samples, members, margin, draws)
+        evidence["difference_pvalue"] = test.pvalue
+        evidence["equivalence_pvalue"] = inside
+        evidence["margin_note"] = (
+            "Beyond the margin: some two groups are, with p-values times their number; inside it: all pairs are."
+        )
+    finding = Finding(
+        audit="group",
+        measure=measure,
+        groups=names,
+        estimate=largest - smallest if not options.ratio else smallest / largest if largest else math.nan,
+        pvalue=pvalue,
+        margin=None if margin is None else margin.value,
+        counts=counts,
+    )
     return Raw(finding=finding, evidence=evidence)
+
+
+def _all_pairs(samples: Samples, members: Sequence[int], margin: Margin, draws: Draws) -> tuple[float, float]:
+    """Return p-values against "no two groups are farther apart than the margin" and against "some two are".
+
+    The first is Bonferroni's over all pairs; the second, an intersection-union test, the largest over them, and 1
+    where an estimate lies outside.
+    """
+    pairs = list(combinations(members, 2))
+    value = samples.estimate
+    apart = [(a, b) for a, b in pairs if not _within(float(value[a]), float(value[b]), margin)]
+    both = replace(draws, alternative="two-sided")
+    if apart:
+        return min(1.0, len(pairs) * min(_beyond(samples, a, b, margin, both) for a, b in apart)), 1.0
+    return 1.0, max(_inside(samples, a, b, margin, both) for a, b in pairs)
+
+
+def _within(a: float, b: float, margin: Margin) -> bool:
+    if not margin.ratio:
+        return margin.low <= a - b <= margin.high
+    return a == b if b == 0 else margin.low <= a / b <= margin.high
 
 
 def correlate(metric: Metric, data: AuditData, name: str, options: Options, draws: Draws) -> Raw:
@@ -217,24 +289,30 @@ def correlate(metric: Metric, data: AuditData, name: str, options: Options, draw
     if math.isnan(test.pvalue):
         why = f"The correlation is undefined: `{name}` or the per-row {metric.name} is constant over {rows} rows."
         return _not_computable(metric, measure, (name,), counts, why)
-    low, high, kind = correlation_interval(x, v, c, level=options.level)
+    interval_at = partial(_correlation_interval, x, v, c, draws)
     finding = Finding(
         audit="group",
         measure=measure,
         groups=(name,),
         estimate=estimate,
-        interval=Interval(low=low, high=high, level=options.level, kind=kind),
+        interval=interval_at(options.level),
         pvalue=test.pvalue,
         counts=counts,
     )
-    planned = plan_correlation(name, rows, estimate, test.statistic, options.alpha)
+    planned = plan_correlation(name, rows, estimate, test.statistic, options.alpha, finding.interval)
     evidence = {
-        "fact": f"Per-row {metric.name} and {name} have correlation {estimate:+.3f}.",
+        "fact": f"Per-row {metric.name} and {name} have correlation {estimate:+.3f}."
+        + (" The margin is for differences of the metric, not for correlations." if options.margin else ""),
         "planning": planned.words,
         "sample_size": planned.numbers,
         **_test_evidence(test),
     }
-    return Raw(finding=finding, evidence=evidence)
+    return Raw(finding=finding, evidence=evidence, interval_at=interval_at)
+
+
+def _correlation_interval(x: FloatArray, v: FloatArray, c: NDArray[np.int64], draws: Draws, level: float) -> Interval:
+    low, high, kind = correlation_interval(x, v, c, level=level, draws=draws)
+    return Interval(low=low, high=high, level=level, kind=kind)
 
 
 def _undefined(reasons: Sequence[tuple[str, str]]) -> str:

@@ -3,7 +3,8 @@
 Hypotheses
     For a metric theta and groups a and b, H0: theta_a = theta_b, whatever else differs between the groups
     (the weak null of the paper). Several groups are compared with a reference or in all pairs, and one global
-    test per metric asks whether all groups agree.
+    test per metric asks whether all groups agree. With a margin, H0 is that the difference (or ratio) lies inside it;
+    of the global finding, that no two groups are farther apart.
 Statistic
     The difference of the groups' values divided by its standard error, recomputed on every permutation.
 Reference distribution
@@ -42,8 +43,8 @@ from dataclasses import asdict, dataclass, replace
 
 from evenhand.audits.comparison import Raw, compare_all, compare_pair, correlate
 from evenhand.audits.joint import joint_adjustment
-from evenhand.audits.margin import Margin, parse_margin
-from evenhand.audits.sampling import check_needs, samples_of
+from evenhand.audits.margin import Margin, check_reach, parse_margin
+from evenhand.audits.sampling import check_needs, largest_difference, samples_of
 from evenhand.audits.thresholds import with_curves
 from evenhand.audits.verdict import settle
 from evenhand.errors import DataError, UsageError, near_matches
@@ -55,6 +56,9 @@ from evenhand.kernels.seeds import RngLike, seed_of
 from evenhand.metrics import Metric, default_metrics, resolve
 from evenhand.results import AuditResult
 from evenhand.summaries import group_sizes
+
+# With more comparisons than this none could be shown, and none of them would be read.
+_MOST_COMPARISONS = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +112,9 @@ def audit_group(
     ratio : bool
         Report ratios instead of differences. The p-value is the same: equal values have difference 0 and ratio 1.
     margin : float or str, optional
-        What counts as negligible: ``0.05``, ``"ratio:0.9"``, ``"four-fifths"``. A ratio margin implies `ratio`.
+        What counts as negligible: ``0.05``, ``"ratio:0.9"``, ``"four-fifths"``. A ratio margin implies `ratio`. With
+        one, `disparity` means shown beyond it and `equivalent` shown inside it; a margin that no value can exceed is
+        refused.
     alpha : float
         Error rate over all findings.
     level : float, optional
@@ -117,8 +123,8 @@ def audit_group(
         Of the group's value compared with the reference's.
     correction : {"holm", "bonferroni", "bh", "gatekeeping", "max-t", "none"}
         How p-values are adjusted over the findings. "max-t" uses the dependence between comparisons and is never
-        stricter than Holm among them; it holds in large samples. "gatekeeping" orders several audits of a plan;
-        alone it is Holm.
+        stricter than Holm among them; it holds in large samples. "gatekeeping" is for the several audits of a
+        plan; alone it is Holm.
     n_resamples : int
         Random permutations, where the distribution is not exact.
     method : {"auto", "exact", "permutation", "limit"}
@@ -168,6 +174,7 @@ def audit_group(
         audit="group",
         findings=tuple(r.finding for r in raw),
         evidence=tuple(r.evidence for r in raw),
+        interval_at=tuple(r.interval_at for r in raw),
         options={
             **asdict(options),
             **{k: v for k, v in asdict(draws).items() if k not in ("name", "workers")},
@@ -267,6 +274,8 @@ def _prepare(
     if level is not None and not 0 < level < 1:
         raise UsageError(f"`level` must lie between 0 and 1; got {level}.")
     bounds = parse_margin(margin)
+    for metric in chosen:
+        check_reach(bounds, metric.name, largest_difference(metric, data))
     options = GroupOptions(
         metrics=tuple(m.name for m in chosen),
         reference=_references(data, reference),
@@ -277,6 +286,14 @@ def _prepare(
         level=1 - alpha if level is None else level,
         correction=_one_of("correction", correction, CORRECTIONS),
     )
+    asked = len(chosen) * sum(len(_pairs(attribute, options)) for attribute in data.attributes)
+    if asked > _MOST_COMPARISONS:
+        widest = max(data.attributes, key=lambda a: len(a.labels))
+        raise DataError(
+            f"{len(chosen)} metrics and the {len(widest.labels):,} groups of `{widest.name}` make {asked:,} "
+            f"comparisons; at most {_MOST_COMPARISONS:,} are allowed. Compare with a reference in place of all pairs, "
+            f"join groups, or name fewer metrics."
+        )
     if bounds is not None and ratio and not bounds.ratio:
         raise UsageError(
             f"`ratio` was asked with the difference margin {margin}. Give a ratio margin such as `ratio:0.9`."

@@ -37,7 +37,7 @@ Symbols
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -53,9 +53,11 @@ from evenhand.audits.individual_evidence import (
     ratios,
 )
 from evenhand.audits.individual_findings import Raw, error_finding, loss_finding, refused
+from evenhand.audits.individual_folds import Fold, NotPredictedError, Plan, make_plan
 from evenhand.audits.individual_options import OWN_ROWS, IndividualOptions, check_options
-from evenhand.audits.people import People, gather, halves, same_space
-from evenhand.audits.unfair_map import Box, MapOptions, Moved, check_step, euler_errors, move, observed_box
+from evenhand.audits.individual_refits import Refits, refit_errors
+from evenhand.audits.people import People, gather
+from evenhand.audits.unfair_map import MapOptions, Moved, check_step, euler_errors, move
 from evenhand.audits.verdict import settle
 from evenhand.errors import DataError, UsageError, near_matches
 from evenhand.intake import AuditData
@@ -63,29 +65,17 @@ from evenhand.kernels.ratios import MeanRatio, RateRatio, mean_ratio, rate_ratio
 from evenhand.kernels.seeds import RngLike, seed_of
 from evenhand.results import AuditResult
 from evenhand.similarity.choice import as_similarity
-from evenhand.similarity.metric import FairMetric, MetricRows, Resampled, Similarity, angles
+from evenhand.similarity.metric import Resampled, Similarity, angles
 from evenhand.similarity.uncertainty import bootstrap_metric
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# Below this the normal limit says nothing at all.
-LEAST_ROWS = 8
 # Share of people whose loss may fall by rounding and kinks before the flow is called wrong: a true flow never
 # lowers it ([maity2021] eq. 3.1), and a map that does would make any model look harmless.
 LOWERED = 0.05
 # People moved again to measure errors of the flow and of the metric.
 PROBED = 96
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Fold:
-    """Some people, the metric they are moved under and the range observed where that was learned."""
-
-    index: IntArray
-    rows: MetricRows
-    metric: FairMetric
-    box: Box
 
 
 def audit_individual(
@@ -101,14 +91,14 @@ def audit_individual(
     steps: int = 500,
     schedule: str = "constant",
     flow_tolerance: float = 1e-4,
-    stay_in_range: bool = False,
+    limit: str = "groups",
     freeze: Sequence[str] = (),
     points: int = 17,
     scale: str = "auto",
     loss: str | None = None,
     clip: float = 0.0,
     limits: str = "skewness",
-    refits: int = 10,
+    refits: int = 30,
     examples: int = 0,
     alpha: float = 0.05,
     level: float | None = None,
@@ -147,8 +137,10 @@ def audit_individual(
         Equal steps, or the k-th divided by k to the power 2/3.
     flow_tolerance : float
         Error allowed in one adaptive step.
-    stay_in_range : bool
-        Hold each person inside the observed range: they slide along its edge.
+    limit : {"groups", "range", "none"}
+        How far people are moved. "groups": inside the observed range of the inputs and of the free directions, and
+        along a direction learned from groups no farther than the groups' means differ. "range": inside the observed
+        range. "none": as far as the flow carries them, as in the paper.
     freeze : sequence of str
         Columns that cannot change.
     points : int
@@ -162,7 +154,8 @@ def audit_individual(
     limits : {"skewness", "normal"}
         Interval and test of the mean ratio: corrected for skewness, or as the paper prints them.
     refits : int
-        Bootstrap refits of a learned metric, for its uncertainty.
+        Times a learned metric is learned again, from rows drawn again, to see how sure it is; its error is part of
+        p-values and intervals. 0 takes the metric as known.
     examples : int
         Pairs with the largest ratio to list as rows; none by default, since rows are about persons.
     alpha : float
@@ -180,7 +173,7 @@ def audit_individual(
     progress : callable, optional
         Called with a short text as people are moved.
     rng : int, Generator or None
-        Seed of the bootstrap of the metric; estimates and p-values do not depend on it.
+        Seed for the bootstrap of a metric made from pairs; estimates and p-values do not depend on it.
 
     Returns
     -------
@@ -208,17 +201,18 @@ def audit_individual(
     )  # fmt: skip
     how = MapOptions(
         method=method, penalty=penalty, step=step, steps=steps, schedule=schedule, flow_tolerance=flow_tolerance,
-        stay_in_range=stay_in_range, freeze=(freeze,) if isinstance(freeze, str) else tuple(freeze), points=points,
+        limit=limit, freeze=(freeze,) if isinstance(freeze, str) else tuple(freeze), points=points,
         allow_unstable=allow_unstable, batch_rows=batch_rows, workers=workers,
     )  # fmt: skip
     people, recipe, how = _prepare(data, model, similarity, options, how)
     notes = (*data.notes, *people.notes)
     try:
-        folds = _folds(people, recipe, metric_rows, how)
+        plan = make_plan(people, recipe, metric_rows, how, alpha)
     except DataError as error:
-        return _result([refused(m, str(error), people) for m in _measures(people)], options, how, notes)
-    moved = _move_all(people, folds, how, progress)
-    means, rates = _statistic(people, moved)
+        tested = {"predicted": [asdict(p) for p in error.predicted]} if isinstance(error, NotPredictedError) else None
+        return _result([refused(m, str(error), people, None, tested) for m in _measures(people)], options, how, notes)
+    notes += _left_out(plan, alpha)
+    moved = _move_all(people, plan.folds, how, progress)
     lowered = float(people.count[ratios(moved.log_loss)[-1] < -1e-6].sum() / people.count.sum())
     if lowered > LOWERED:
         reason = (
@@ -226,7 +220,9 @@ def audit_individual(
             "only raise it: its steps are too long. Use a shorter `step`, or `method='adaptive'`."
         )
         return _result([refused(m, reason, people) for m in _measures(people)], options, how, notes)
-    behind = _reference(people, recipe, folds, moved, options, how, seed_of(rng))
+    refit = refit_errors(people, plan, moved, how, options.refits)
+    means, rates = _statistic(people, moved, refit)
+    behind = _reference(people, plan, moved, refit, options, how, seed_of(rng))
     raw = [loss_finding(people, moved, means, behind, options)]
     if people.view.task != "regression":
         raw.append(error_finding(people, moved, rates, behind, options))
@@ -258,31 +254,7 @@ def _prepare(
     return people, recipe, how
 
 
-def _folds(people: People, recipe: Similarity, metric_rows: str | AuditData, how: MapOptions) -> list[Fold]:
-    """Fit the metric, and the observed range, for each part of the people."""
-    everyone = np.arange(people.X.shape[0])
-    if people.count.sum() < LEAST_ROWS:
-        raise DataError(
-            f"{people.count.sum():.0f} rows are too few for any statement; at least {LEAST_ROWS} are needed."
-        )
-    if not isinstance(metric_rows, str):
-        parts = [(everyone, same_space(people, metric_rows))]
-    elif metric_rows == "crossfit" and (recipe.learned or how.stay_in_range or how.method == "search"):
-        one, two = halves(people)
-        parts = [(one, people.learn(two)), (two, people.learn(one))]
-    else:
-        parts = [(everyone, people.learn(everyone))]
-    folds = []
-    for index, rows in parts:
-        if rows.X.shape[0] == 0 or index.size == 0:
-            raise DataError("There are too few different people to learn the fair metric apart from them.")
-        metric = recipe.fit(rows)
-        check_step(metric.form, how)
-        folds.append(Fold(index=index, rows=rows, metric=metric, box=observed_box(rows, metric.form)))
-    return folds
-
-
-def _move_all(people: People, folds: list[Fold], how: MapOptions, progress: Callable[[str], None] | None) -> Moved:
+def _move_all(people: People, folds: Sequence[Fold], how: MapOptions, progress: Callable[[str], None] | None) -> Moved:
     """Apply the map to everyone, each under the metric of the other half."""
     done = 0
     outs = []
@@ -312,28 +284,37 @@ def _move_all(people: People, folds: list[Fold], how: MapOptions, progress: Call
     )
 
 
-def _statistic(people: People, moved: Moved) -> tuple[MeanRatio | None, RateRatio]:
+def _statistic(people: People, moved: Moved, refit: Refits) -> tuple[MeanRatio | None, RateRatio]:
     """Return the mean ratio (None when some ratio is not a number) and the ratio of error rates."""
     log_ratio = ratios(moved.log_loss)[-1]
     finite = bool(np.isfinite(log_ratio).all())
+    rates = rate_ratio(np.nan_to_num(moved.wrong[-1]), np.nan_to_num(moved.wrong[0]), people.count, people.weight)
     return (
-        mean_ratio(log_ratio, people.count, people.weight) if finite else None,
-        rate_ratio(np.nan_to_num(moved.wrong[-1]), np.nan_to_num(moved.wrong[0]), people.count, people.weight),
+        replace(mean_ratio(log_ratio, people.count, people.weight), map=refit.loss[-1]) if finite else None,
+        replace(rates, map=refit.wrong[-1]),
+    )
+
+
+def _left_out(plan: Plan, alpha: float) -> tuple[str, ...]:
+    """Say which attributes the inputs do not predict, where others are."""
+    kept = {(p.attribute, p.group) for p in plan.folds[0].metric.parts if not p.column}
+    gone = [p for p in plan.predicted if (p.attribute, p.group) not in kept and (p.attribute, None) not in kept]
+    gone = [p for p in gone if not any(a == p.attribute for a, _ in kept) or p.group is not None]
+    if not gone:
+        return ()
+    names = ", ".join(f"{p.label} (p {p.pvalue:.2g})" for p in gone)
+    return (
+        f"The model's other inputs are not shown to predict {names} better than chance on rows apart (p at most "
+        f"{alpha / len(plan.predicted):.3g} is needed), so nobody is moved in a direction learned from it.",
     )
 
 
 def _reference(
-    people: People,
-    recipe: Similarity,
-    folds: list[Fold],
-    moved: Moved,
-    options: IndividualOptions,
-    how: MapOptions,
-    seed: int,
+    people: People, plan: Plan, moved: Moved, refit: Refits, options: IndividualOptions, how: MapOptions, seed: int
 ) -> dict[str, Any]:
     """Gather the evidence shared by all findings; the only user of the random generator."""
     log_ratio = ratios(moved.log_loss)[-1]
-    first = folds[0]
+    first, recipe = plan.folds[0], plan.recipe
     probe = first.index[np.unique(np.linspace(0, first.index.size - 1, min(PROBED, first.index.size)).astype(int))]
     errors: dict[str, Any] = {}
     if how.method != "search":
@@ -344,14 +325,18 @@ def _reference(
         "kind": first.metric.kind,
         **first.metric.details,
         "learned_on": _learned_on(recipe, options),
+        "predicted": [asdict(p) for p in plan.predicted],
+        "reach": first.box.reach,
     }
-    if options.refits and (recipe.learned or isinstance(recipe, Resampled)):
-        spread = bootstrap_metric(recipe, first.rows, first.metric, refits=options.refits, seed=seed)
+    if refit.told:
+        metric["sensitivity"] = refit.told
+    elif options.refits and isinstance(recipe, Resampled):
+        spread = bootstrap_metric(recipe, first.rows, first.metric, refits=min(options.refits, 10), seed=seed)
         metric["sensitivity"] = metric_sensitivity(
-            people, probe, moved.take(probe), first.metric, first.box, spread, how, errors.get("lipschitz")
+            people, probe, moved.take(probe), first.metric, first.box, spread, how
         )
-    if len(folds) > 1 and recipe.learned:
-        bases = [f.metric.form.free_directions() for f in folds]
+    if len(plan.folds) > 1 and recipe.learned:
+        bases = [f.metric.form.free_directions() for f in plan.folds]
         if all(b.size for b in bases):
             metric["angle_between_halves_degrees"] = float(angles(*bases).max())
     return {
@@ -368,9 +353,9 @@ def _reference(
             "flow_error": errors,
         },
         "metric": metric,
-        "curve": curve(people, moved, options.alpha, options.level, options.limits),
-        "by_part": by_part(people, log_ratio, moved, options.alpha, options.level, options.limits),
-        "off_range": off_range(people, [(f.index, f.box) for f in folds], moved),
+        "curve": curve(people, moved, refit.loss, refit.wrong, options),
+        "by_part": by_part(people, log_ratio, moved, refit.loss[-1], refit.wrong[-1], options),
+        "off_range": off_range(people, [(f.index, f.box) for f in plan.folds], moved),
         "movement": movement_summary(people, moved, log_ratio),
         "pairs": pairs(people, moved, log_ratio, options.examples) if options.examples else [],
     }
@@ -379,8 +364,9 @@ def _reference(
 def _result(raw: list[Raw], options: IndividualOptions, how: MapOptions, notes: tuple[str, ...]) -> AuditResult:
     result = AuditResult(
         audit="individual",
-        findings=tuple(f for f, _ in raw),
-        evidence=tuple(e for _, e in raw),
+        findings=tuple(f for f, _, _ in raw),
+        evidence=tuple(e for _, e, _ in raw),
+        interval_at=tuple(interval for _, _, interval in raw),
         options={
             **asdict(options),
             **{k: v for k, v in asdict(how).items() if k not in ("workers", "batch_rows")},

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
 from evenhand.audits.people import People
-from evenhand.audits.unfair_map import Box, MapOptions, Moved, gradient_of, move
+from evenhand.audits.region import Box
+from evenhand.audits.unfair_map import MapOptions, Moved, move
+from evenhand.kernels.map_error import MapError
 from evenhand.kernels.ratios import MeanRatio, mean_ratio, rate_ratio
 from evenhand.similarity.metric import FairMetric
 from evenhand.similarity.uncertainty import MetricSpread
@@ -31,17 +33,43 @@ def ratios(log_loss: FloatArray) -> FloatArray:
     return out
 
 
-def curve(people: People, moved: Moved, alpha: float, level: float, limits: str) -> list[dict[str, Any]]:
+class Limits(Protocol):
+    """The options a finding depends on; `evenhand.audits.individual_options.IndividualOptions` has them."""
+
+    @property
+    def tolerance(self) -> float:
+        """The largest ratio that is tolerated."""
+        ...
+
+    @property
+    def alpha(self) -> float:
+        """Error rate."""
+        ...
+
+    @property
+    def level(self) -> float:
+        """Coverage of the intervals."""
+        ...
+
+    @property
+    def limits(self) -> str:
+        """``"skewness"`` or ``"normal"``."""
+        ...
+
+
+def curve(
+    people: People, moved: Moved, loss_map: Sequence[MapError], wrong_map: Sequence[MapError], options: Limits
+) -> list[dict[str, Any]]:
     """Return the statistics against flow time (or the share of the range searched).
 
     Parameters
     ----------
     people, moved
         Before and after.
-    alpha, level : float
-        For T_n, and for the intervals.
-    limits : {"skewness", "normal"}
-        Kind of interval of the mean ratio.
+    loss_map, wrong_map : sequence of MapError
+        What the learned metric adds at each checkpoint.
+    options : Limits
+        For T_n and the limits.
 
     Returns
     -------
@@ -50,15 +78,19 @@ def curve(people: People, moved: Moved, alpha: float, level: float, limits: str)
         `error_low`, `error_high`, `T_n_error`. What cannot be computed is left out.
     """
     rows: list[dict[str, Any]] = []
-    for time, log_ratio, wrong in zip(moved.clock, ratios(moved.log_loss), moved.wrong, strict=True):
+    for time, log_ratio, wrong, loss_error, wrong_error in zip(
+        moved.clock, ratios(moved.log_loss), moved.wrong, loss_map, wrong_map, strict=True
+    ):
         row: dict[str, Any] = {"time": float(time)}
-        row |= _statistics(log_ratio, wrong, moved.wrong[0], people.count, people.weight, alpha, level, limits)
+        row |= _statistics(
+            log_ratio, wrong, moved.wrong[0], people.count, people.weight, loss_error, wrong_error, options
+        )
         rows.append(row)
     return rows
 
 
 def by_part(
-    people: People, log_ratio: FloatArray, moved: Moved, alpha: float, level: float, limits: str
+    people: People, log_ratio: FloatArray, moved: Moved, loss_map: MapError, wrong_map: MapError, options: Limits
 ) -> list[dict[str, Any]]:
     """Return the ratios of each class and each group, as description: they are not tested.
 
@@ -68,8 +100,8 @@ def by_part(
         Before and after.
     log_ratio : ndarray, shape (people,)
         Of the whole map.
-    alpha, level, limits
-        As in `curve`.
+    loss_map, wrong_map, options
+        As in `curve`, at the last checkpoint.
 
     Returns
     -------
@@ -87,29 +119,29 @@ def by_part(
         row: dict[str, Any] = {"part": kind, "name": name, "rows": float(count.sum())}
         if count.sum() >= 2:
             weight = None if people.weight is None else people.weight[used]
-            row |= _statistics(
-                log_ratio[used], moved.wrong[-1][used], moved.wrong[0][used], count[used], weight, alpha, level, limits
-            )
+            after, before = moved.wrong[-1][used], moved.wrong[0][used]
+            row |= _statistics(log_ratio[used], after, before, count[used], weight, loss_map, wrong_map, options)
         rows.append(row)
     return rows
 
 
 def _statistics(
     log_ratio: FloatArray, after: FloatArray, before: FloatArray, count: FloatArray, weight: FloatArray | None,
-    alpha: float, level: float, limits: str,
+    loss_map: MapError, wrong_map: MapError, options: Limits,
 ) -> dict[str, float]:  # fmt: skip
+    """Return both ratios with one-sided limits, each at the level of the options."""
     out: dict[str, float] = {}
+    tail = 1 - options.level
     if np.isfinite(log_ratio).all():
-        found = mean_ratio(log_ratio, count, weight)
-        low, high = found.interval(level, limits)
-        out |= {"loss_ratio": found.estimate, "low": low, "high": high, "T_n": found.bound(alpha)}
+        found = replace(mean_ratio(log_ratio, count, weight), map=loss_map)
+        low, high = found.lower(tail, options.limits), found.upper(tail, options.limits)
+        out |= {"loss_ratio": found.estimate, "low": low, "high": high, "T_n": found.bound(options.alpha)}
     if np.isfinite(after).all() and np.isfinite(before).all():
-        rates = rate_ratio(after, before, count, weight)
+        rates = replace(rate_ratio(after, before, count, weight), map=wrong_map)
         if math.isfinite(rates.estimate):
-            low, high = rates.interval(level)
-            out |= {"error_ratio": rates.estimate, "error_low": low, "error_high": high}
-            out["T_n_error"] = rates.bound(alpha)
-    return out
+            out |= {"error_ratio": rates.estimate, "error_low": rates.lower(tail), "error_high": rates.upper(tail)}
+            out["T_n_error"] = rates.bound(options.alpha)
+    return {k: v for k, v in out.items() if math.isfinite(v)}
 
 
 def off_range(people: People, folds: Sequence[tuple[IntArray, Box]], moved: Moved) -> dict[str, float]:
@@ -144,9 +176,9 @@ def off_range(people: People, folds: Sequence[tuple[IntArray, Box]], moved: Move
 
 def metric_sensitivity(
     people: People, index: IntArray, moved: Moved, metric: FairMetric, box: Box, spread: MetricSpread,
-    options: MapOptions, lipschitz: float | None,
+    options: MapOptions,
 ) -> dict[str, Any]:  # fmt: skip
-    """Return what other plausible metrics would have said, on a few people, and the bound of Theorem A.1.
+    """Return what metrics from other pairs would have said, on a few people.
 
     Parameters
     ----------
@@ -160,8 +192,6 @@ def metric_sensitivity(
         As the audit used them.
     spread : MetricSpread
         Refits of the metric.
-    lipschitz : float or None
-        L, where known.
 
     Returns
     -------
@@ -179,20 +209,6 @@ def metric_sensitivity(
     others = [move(people.view, X, y, replace(metric, form=form), box, options) for form in spread.forms[:5]]
     values = [float(np.exp(np.minimum(ratios(m.log_loss)[-1], 700.0)).mean()) for m in (moved, *others)]
     out |= {"people": int(index.size), "loss_ratio": values[0], "loss_ratio_under_refits": values[1:]}
-    if lipschitz and options.method != "search":
-        slope = gradient_of(people.view, y)(X, np.arange(index.size))
-        smallest = float(moved.log_loss[0].min()) / math.log(10)
-        width = float(np.linalg.norm(np.ptp(people.X, axis=0)))
-        delta = 2 * float(spread.distance.max())
-        inner = options.penalty * delta / lipschitz
-        steep = float(np.linalg.norm(slope, axis=1).max())
-        if inner > 0 and steep > 0:  # [maity2021] eq. (A.5), in decimal logarithms
-            out["theorem_a1_log10"] = (
-                0.5 * math.log10(inner)
-                + math.log10(steep * width)
-                + lipschitz * float(moved.clock[-1]) / math.log(10)
-                - smallest
-            )
     return out
 
 

@@ -3,45 +3,30 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 import numpy as np
-from scipy import special
 
-from evenhand.audits.individual_evidence import planning, ratios
+from evenhand.audits.individual_evidence import Limits, planning, ratios
 from evenhand.audits.people import People
 from evenhand.audits.unfair_map import Moved
+from evenhand.audits.verdict import OneSided
+from evenhand.kernels.map_error import MapError
 from evenhand.kernels.ratios import MeanRatio, RateRatio
-from evenhand.results import Finding, Interval, Verdict
+from evenhand.results import Finding, Verdict
 
-Raw = tuple[Finding, dict[str, Any]]
+Raw = tuple[Finding, dict[str, Any], OneSided | None]
 
 # Rows from which a normal limit is trusted to show equivalence; see `calibration/individual.py`.
 ENOUGH = 100
-
-
-class Limits(Protocol):
-    """The options a finding depends on; `evenhand.audits.individual.IndividualOptions` has them."""
-
-    @property
-    def tolerance(self) -> float:
-        """The largest ratio that is tolerated."""
-        ...
-
-    @property
-    def alpha(self) -> float:
-        """Error rate."""
-        ...
-
-    @property
-    def level(self) -> float:
-        """Coverage of the intervals."""
-        ...
-
-    @property
-    def limits(self) -> str:
-        """``"skewness"`` or ``"normal"``."""
-        ...
+# Errors from which their rates are compared.
+FEWEST_ERRORS = 10
+CLIP = "set the individual audit's option `clip` to 0.01, in a plan or in Python"
+UNSURE = (
+    "The directions could not be learned again from rows drawn again, so nobody knows how sure they are. "
+    "More rows, or larger groups, are needed."
+)
 
 
 def loss_finding(people: People, moved: Moved, found: MeanRatio | None, behind: dict[str, Any], options: Limits) -> Raw:
@@ -63,11 +48,19 @@ def loss_finding(people: People, moved: Moved, found: MeanRatio | None, behind: 
                 "prediction is not a number. Mend the model first."
                 if np.isnan(moved.log_loss[[0, -1]]).any()
                 else "loss is exactly 0 or infinite before or after. Look at `error_ratio`, or keep probabilities away "
-                "from 0 and 1 with `clip=0.01`."
+                f"from 0 and 1: {CLIP}."
             )
         )
         return refused("loss_ratio", reason, people, counts, behind)
-    low, high = found.interval(options.level, options.limits)
+    if not math.isfinite(found.spread * found.spread):
+        reason = (
+            "The loss of some people is so near to 0 before they are moved that the ratios cannot be averaged. Look at "
+            f"`error_ratio`, or keep probabilities away from 0 and 1: {CLIP}."
+        )
+        return refused("loss_ratio", reason, people, counts, behind)
+    if not math.isfinite(found.map.variance):
+        return refused("loss_ratio", UNSURE, people, counts, behind)
+    tail = 1 - options.level
     # Too few rows, or a tail too long for them: people who carry it may be missing from the sample altogether.
     trusted = found.rows >= ENOUGH and abs(found.skewness) <= 0.5 * math.sqrt(found.rows)
     plan = planning(found, options.tolerance, options.alpha)
@@ -76,7 +69,8 @@ def loss_finding(people: People, moved: Moved, found: MeanRatio | None, behind: 
     evidence = {
         **behind,
         "T_n": found.bound(options.alpha),
-        "one_sided_low": found.bound(options.alpha) if options.limits == "normal" else found.lower(_z(options.alpha)),
+        "one_sided_high": found.upper(tail, options.limits),
+        **_map_share(found.map, found.map.extra(1.0), found.error),
         "V_n": found.spread,
         "skewness": found.skewness,
         "largest_share": found.largest_share,
@@ -86,17 +80,22 @@ def loss_finding(people: People, moved: Moved, found: MeanRatio | None, behind: 
         "fact": _fact("loss", found.estimate, behind, people),
         "planning": plan.strip(),
     }
+    interval_at = OneSided(
+        lower=partial(found.lower, method=options.limits),
+        upper=partial(found.upper, method=options.limits),
+        kind=f"{options.limits}, one-sided",
+    )
     finding = Finding(
         audit="individual",
         measure="loss_ratio",
         groups=(),
         estimate=found.estimate,
-        interval=Interval(low=low, high=high, level=options.level, kind=options.limits),
+        interval=interval_at(options.level),
         pvalue=_floor(found.above(options.tolerance, options.limits), found.rows),
         margin=options.tolerance,
         counts=counts,
     )
-    return finding, evidence
+    return finding, evidence, interval_at
 
 
 def error_finding(people: People, moved: Moved, found: RateRatio, behind: dict[str, Any], options: Limits) -> Raw:
@@ -120,10 +119,25 @@ def error_finding(people: People, moved: Moved, found: RateRatio, behind: dict[s
     if math.isnan(found.estimate):
         reason = "Nobody is misjudged before or after, so the error rates have no ratio."
         return refused("error_ratio", reason, people, counts, {"map": behind["map"]})
-    low, high = found.interval(options.level)
+    if not math.isfinite(found.map.variance):
+        return refused("error_ratio", UNSURE, people, counts, {"map": behind["map"]})
+    seen = (
+        found.kept + found.gained
+        if found.method == "binomial"
+        else min(found.kept + found.gained, found.kept + found.lost)
+    )
+    if seen < FEWEST_ERRORS:
+        reason = (
+            f"Only {seen:.0f} rows are misjudged{'' if found.method == 'binomial' else ' before or after'}; at least "
+            f"{FEWEST_ERRORS} are needed to compare error rates. Look at `loss_ratio`, which uses every row."
+        )
+        return refused("error_ratio", reason, people, counts, {"map": behind["map"]})
+    tail = 1 - options.level
     evidence = {
         **{k: behind[k] for k in ("map", "metric", "curve", "by_part", "off_range", "movement")},
         "T_n": found.bound(options.alpha),
+        "one_sided_high": found.upper(tail),
+        **_map_share(found.map, found.map.extra(1.0, -options.tolerance), math.nan),
         "linear_form": found.after - options.tolerance * found.before,
         "test": "exact binomial given the errors" if found.method == "binomial" else "linear form (Fieller)",
         "equivalence_pvalue": _floor(found.below(options.tolerance), found.rows)
@@ -132,17 +146,18 @@ def error_finding(people: People, moved: Moved, found: RateRatio, behind: dict[s
         "fact": _fact("error rate", found.estimate, behind, people),
         "planning": "",
     }
+    interval_at = OneSided(lower=found.lower, upper=found.upper, kind=f"{found.method}, one-sided")
     finding = Finding(
         audit="individual",
         measure="error_ratio",
         groups=(),
         estimate=found.estimate,
-        interval=Interval(low=low, high=high, level=options.level, kind=found.method),
+        interval=interval_at(options.level),
         pvalue=_floor(found.above(options.tolerance), found.rows),
         margin=options.tolerance,
         counts=counts,
     )
-    return finding, evidence
+    return finding, evidence, interval_at
 
 
 def refused(
@@ -156,6 +171,7 @@ def refused(
             verdict=Verdict.NOT_COMPUTABLE, reason=reason,
         ),
         evidence or {},
+        None,
     )  # fmt: skip
 
 
@@ -167,9 +183,7 @@ def _fact(what: str, estimate: float, behind: dict[str, Any], people: People) ->
     outside = behind["off_range"]["either"]
     held = behind["off_range"]["stopped"] > 0
     if outside > 0.1 and not held and behind["map"]["kind"].startswith("gradient"):
-        text += (
-            f" {100 * outside:.0f} % of them end outside the observed range; `stay_in_range=True` holds them inside."
-        )
+        text += f" {100 * outside:.0f} % of them end outside the observed range; `limit='range'` holds them inside."
     return text
 
 
@@ -178,5 +192,9 @@ def _floor(pvalue: float, rows: float) -> float:
     return max(pvalue, math.ldexp(1.0, -int(min(rows, 1000))))
 
 
-def _z(alpha: float) -> float:
-    return float(special.ndtri(1 - alpha))
+def _map_share(error: MapError, extra: float, total: float) -> dict[str, float]:
+    """Return what the learned metric adds to the error of an estimate, where it was learned."""
+    if error.variance == 0:
+        return {}
+    out = {"metric_error": math.sqrt(extra), "metric_bias": error.bias}
+    return out if math.isnan(total) else {**out, "error": total}

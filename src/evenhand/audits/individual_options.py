@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
+from evenhand.audits.region import LIMITS
 from evenhand.audits.unfair_map import MapOptions
 from evenhand.errors import UsageError
 from evenhand.inference.multiplicity import METHODS
@@ -41,6 +42,7 @@ def check_options(options: IndividualOptions, how: MapOptions) -> None:
     """
     for name, value, allowed in (
         ("method", how.method, ("auto", "euler", "adaptive", "search")),
+        ("limit", how.limit, LIMITS),
         ("schedule", how.schedule, ("constant", "decay")),
         ("scale", options.scale, ("auto", "standard", "none")),
         ("limits", options.limits, ("skewness", "normal")),

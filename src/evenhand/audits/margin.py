@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from evenhand.errors import UsageError
+from evenhand.results import Interval
+
+_LEAST = math.log(1e-15)  # levels closer to 1 than this are not told from 1
+_HALVINGS = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,3 +70,110 @@ def parse_margin(margin: float | str | Margin | None) -> Margin | None:
         f"Margin `{margin}` is not understood. Allowed: a difference above 0 such as 0.05, a ratio between 0 and 1 "
         "such as `ratio:0.9`, or `four-fifths`."
     )
+
+
+def check_reach(margin: Margin | None, name: str, span: float) -> None:
+    """Refuse a margin that no value can exceed: with it everything would be negligible before any data are seen.
+
+    Parameters
+    ----------
+    margin : Margin or None
+        What was asked.
+    name : str
+        The metric.
+    span : float
+        The largest difference that is possible; infinite where there is none.
+
+    Examples
+    --------
+    >>> check_reach(parse_margin(0.05), "fnr", 1.0)
+    """
+    if margin is not None and not margin.ratio and margin.value >= span:
+        raise UsageError(
+            f"Margin {margin.value:g} can never be exceeded: values of `{name}` differ by at most {span:g}. "
+            f"Give a margin below {span:g}, such as {span / 20:g}."
+        )
+
+
+def pvalue_beyond(interval_at: Callable[[float], Interval], margin: Margin) -> float:
+    """Return the p-value against "it lies inside the margin", read off the intervals at all levels.
+
+    Parameters
+    ----------
+    interval_at : callable
+        From a level to the interval at that level; intervals grow with it.
+    margin : Margin
+        What counts as negligible.
+
+    Returns
+    -------
+    float
+        The interval at level ``1 - alpha`` misses the margin just when this is at most alpha; at least 1e-15.
+
+    Examples
+    --------
+    >>> from scipy import stats
+    >>> def at(level):
+    ...     half = 0.1 * float(stats.norm.isf((1 - level) / 2))
+    ...     return Interval(low=0.3 - half, high=0.3 + half, level=level, kind="normal")
+    >>> round(pvalue_beyond(at, parse_margin(0.05)), 6), round(2 * float(stats.norm.sf(2.5)), 6)
+    (0.012419, 0.012419)
+    """
+
+    def misses(log_alpha: float) -> bool:
+        found = interval_at(-math.expm1(log_alpha))
+        return found.low > margin.high or found.high < margin.low
+
+    low, high = _LEAST, -1e-9
+    if not misses(high):
+        return 1.0
+    if misses(low):
+        return math.exp(low)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if misses(middle) else (middle, high)
+    return min(math.exp(high), 1.0)
+
+
+def is_ratio(measure: str) -> bool:
+    """Say whether a measure's null value is 1 and not 0.
+
+    Parameters
+    ----------
+    measure : str
+        Of a finding.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> is_ratio("fnr"), is_ratio("fnr_ratio"), is_ratio("fnr_ratio_global")
+    (False, True, True)
+    """
+    return measure.removesuffix("_global").endswith("_ratio")
+
+
+def margin_ends(measure: str, value: float) -> tuple[float, float]:
+    """Return the range that a finding's margin allows.
+
+    Parameters
+    ----------
+    measure : str
+        Of the finding.
+    value : float
+        Its margin: the largest difference, or the smallest or largest ratio.
+
+    Returns
+    -------
+    tuple of float
+
+    Examples
+    --------
+    >>> margin_ends("fnr", 0.05), margin_ends("fnr_ratio", 0.8), margin_ends("loss_ratio", 1.25)
+    ((-0.05, 0.05), (0.8, 1.25), (0.8, 1.25))
+    """
+    if not is_ratio(measure):
+        return -value, value
+    return min(value, 1 / value), max(value, 1 / value)

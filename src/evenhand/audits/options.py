@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
-from evenhand.audits.margin import parse_margin
+from evenhand.audits.margin import check_reach, parse_margin
 from evenhand.errors import UsageError, near_matches
 from evenhand.metrics import resolve
 from evenhand.results import AuditResult
@@ -92,10 +92,11 @@ def check_audit(name: str, options: Mapping[str, Any]) -> None:
         if key in SHARED:
             raise UsageError(f"`{key}` belongs to the whole plan, not to the audit `{name}`.")
     check_call(audit_function(name), options, f"The audit `{name}`", f"{name}.", SHARED)
-    if options.get("metrics") is not None:
-        resolve(options["metrics"])
-    if options.get("margin") is not None:
-        parse_margin(options["margin"])
+    chosen = () if options.get("metrics") is None else resolve(options["metrics"])
+    if name == "group" and options.get("margin") is not None:
+        margin = parse_margin(options["margin"])
+        for metric in chosen:
+            check_reach(margin, metric.name, metric.high - metric.low)
     if name == "projection" and isinstance(options.get("criterion"), str):
         from evenhand.audits.projection_criteria import check_criterion
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from evenhand.errors import DataError
 from evenhand.intake import AuditData
+from evenhand.models import audited_model
 from evenhand.models.gradient import rescaled
 from evenhand.models.gradient_view import ModelView, view_model
 from evenhand.models.input_space import InputSpace
@@ -73,7 +74,7 @@ def gather(data: AuditData, model: Any, *, scale: str, loss: str | None, clip: f
     data : AuditData
         Rows with outcome and features.
     model : object
-        See `evenhand.models.gradient_view.view_model`.
+        See `evenhand.models.audited_model`.
     scale : {"auto", "standard", "none"}
         Whether numbers are standardised before people are moved.
     loss, clip
@@ -91,7 +92,8 @@ def gather(data: AuditData, model: Any, *, scale: str, loss: str | None, clip: f
         )
     if data.outcome is None:
         raise DataError("The individual audit needs what really happened: name the column with `outcome=`.")
-    view = view_model(model, data.features, data.outcome, data.outcome_kind, loss=loss, clip=clip)
+    asked = audited_model(model, data)
+    view = view_model(asked, data.features, data.outcome, data.outcome_kind, loss=loss, clip=clip)
     raw = view.space.encode(data.features) + 0.0  # -0.0 and 0.0 are the same person
     if not np.all(np.isfinite(raw)):
         bad = int((~np.isfinite(raw)).any(axis=1).sum())
@@ -159,10 +161,26 @@ def same_space(people: People, data: AuditData) -> MetricRows:
     )
 
 
-def halves(people: People) -> tuple[IntArray, IntArray]:
-    """Split distinct people in two halves by a hash of their inputs.
+def shuffled(rows: FloatArray) -> IntArray:
+    """Return the numbers of distinct rows in an order that looks random: that of a hash of their content.
 
-    Neither a seed nor the order of rows matters, and equal people stay together.
+    Neither a seed nor the order of rows matters.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (rows, values)
+        Without repetition.
+
+    Returns
+    -------
+    ndarray of int
+    """
+    content = np.ascontiguousarray(rows)
+    return np.argsort(np.array([zlib.crc32(row.tobytes()) for row in content]), kind="stable")
+
+
+def halves(people: People) -> tuple[IntArray, IntArray]:
+    """Split distinct people in two halves by a hash of their inputs and outcome.
 
     Parameters
     ----------
@@ -173,10 +191,8 @@ def halves(people: People) -> tuple[IntArray, IntArray]:
     -------
     two index arrays, each sorted
     """
-    content = np.ascontiguousarray(np.column_stack([people.X, people.view.y]))
-    mark = np.array([zlib.crc32(row.tobytes()) for row in content])
-    rank = np.argsort(mark, kind="stable")
-    return np.sort(rank[::2]), np.sort(rank[1::2])
+    order = shuffled(np.column_stack([people.X, people.view.y]))
+    return np.sort(order[::2]), np.sort(order[1::2])
 
 
 def _in_units(

@@ -12,9 +12,12 @@ from evenhand.inference.power import detectable, rows_for
 from evenhand.inference.power_designs import Binomials, Correlation, Design, Pair
 from evenhand.inference.power_pilot import design_of
 from evenhand.inference.samples import Samples
+from evenhand.results import Interval
 
 # Rows of one group alone are named unless they are this many times those of both groups together.
 _TOO_MANY = 3
+# Nobody gathers this many times the present rows: beyond, what the data rule out already is said instead.
+_HOPELESS = 100
 POWER = 0.8  # the chance of showing a difference that planning sentences speak of
 
 
@@ -82,7 +85,15 @@ def rows_to_show(design: Design, rows: Pair, values: Pair, alpha: float, power: 
 
 
 def plan_pair(
-    samples: Samples, a: int, b: int, names: tuple[str, str], *, ratio: bool, margin: Margin | None, alpha: float
+    samples: Samples,
+    a: int,
+    b: int,
+    names: tuple[str, str],
+    interval: Interval | None = None,
+    *,
+    ratio: bool,
+    margin: Margin | None,
+    alpha: float,
 ) -> Planning:
     """Say what a comparison of two groups could have shown.
 
@@ -94,6 +105,8 @@ def plan_pair(
         The group and its reference.
     names : tuple of str
         Theirs.
+    interval : Interval, optional
+        What the data rule out already, said where more rows would be too many.
     ratio : bool
         Whether ratios are reported.
     margin : Margin or None
@@ -119,20 +132,59 @@ def plan_pair(
         said = "No difference that is possible here would have been shown 4 times in 5."
     else:
         size = f"ratio of {(values[1] + least) / values[1]:.2g}" if ratio else f"difference of {abs(least):.2g}"
-        said = f"A {size} would have been shown 4 times in 5 (before correction for multiplicity)."
+        purpose = "" if margin is None else " to differ from none"
+        said = f"A {size} would have been shown{purpose} 4 times in 5 (before correction for multiplicity)."
     numbers: dict[str, Any] = {"power": POWER, "detectable": least}
+    asked: list[tuple[str, Rows]] = []
     if values[0] != values[1]:
         seen = rows_to_show(design, rows, values, alpha, POWER, None)
         numbers["rows_to_show_difference"] = _numbers(seen, names)
-        said += _rows_words("To show a difference as large as the one seen", seen, rows, names)
+        if margin is None:
+            asked.append(("To show a difference as large as the one seen", seen))
     if margin is not None:
         inside = rows_to_show(design, rows, (values[1], values[1]), alpha, POWER, margin)
         numbers["rows_to_show_equivalence"] = _numbers(inside, names)
-        said += _rows_words("To show equivalence if the groups do not differ", inside, rows, names)
+        asked.append(("To show equivalence if the groups do not differ", inside))
+    for purpose, needed in asked:
+        hopeless = sum(needed.both) > _HOPELESS * sum(rows)
+        kind = "ratios" if ratio else "differences"
+        said += ruled_out(purpose, interval, kind) if hopeless else _rows_words(purpose, needed, rows, names)
     return Planning(words=said, numbers=numbers)
 
 
-def plan_correlation(name: str, rows: int, correlation: float, statistic: float, alpha: float) -> Planning:
+def ruled_out(purpose: str, interval: Interval | None, kind: str) -> str:
+    """Say which values the data rule out already, where what was asked for is out of reach.
+
+    Parameters
+    ----------
+    purpose : str
+        What was asked for, as the beginning of a sentence.
+    interval : Interval or None
+        Of the value.
+    kind : str
+        What the values are, in the plural.
+
+    Returns
+    -------
+    str
+        After a space.
+
+    Examples
+    --------
+    >>> ruled_out("To show it", Interval(low=-0.002, high=0.003, level=0.95, kind="score"), "differences")[-76:]
+    ' Already ruled out: differences below -0.002 or above 0.003 (95 % interval).'
+    """
+    said = f" {purpose} would take more than {_HOPELESS} times the rows."
+    if interval is None or not (math.isfinite(interval.low) or math.isfinite(interval.high)):
+        return said
+    ends = (("below", interval.low), ("above", interval.high))
+    told = " or ".join(f"{side} {end:.2g}" for side, end in ends if math.isfinite(end))
+    return f"{said} Already ruled out: {kind} {told} ({100 * interval.level:g} % interval)."
+
+
+def plan_correlation(
+    name: str, rows: int, correlation: float, statistic: float, alpha: float, interval: Interval | None = None
+) -> Planning:
     """Say what a test of correlation could have shown.
 
     Parameters
@@ -145,6 +197,8 @@ def plan_correlation(name: str, rows: int, correlation: float, statistic: float,
         As found.
     alpha : float
         Error rate.
+    interval : Interval, optional
+        Of the correlation.
 
     Returns
     -------
@@ -160,7 +214,9 @@ def plan_correlation(name: str, rows: int, correlation: float, statistic: float,
     if correlation:
         seen = rows_to_show(design, pair, (correlation, 0.0), alpha, POWER, None)
         numbers["rows_to_show_difference"] = {name: seen.alone}
-        if seen.alone > rows:
+        if seen.alone > _HOPELESS * rows:
+            said += ruled_out("To show a correlation as large as the one seen", interval, "correlations")
+        elif seen.alone > rows:
             said += f" To show a correlation as large as the one seen, about {_about(seen.alone)} rows are needed."
     return Planning(words=said, numbers=numbers)
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand.errors import DataError, UsageError, near_matches
 from evenhand.intake.data import AuditData
-from evenhand.models import as_model, boundary_distance
+from evenhand.models import audited_model, boundary_distance
 from evenhand.models.mixed import category_columns, mixed_distance
 
 FloatArray = NDArray[np.float64]
@@ -122,7 +122,7 @@ def find_boundary(data: AuditData, model: Any, distance: ArrayLike | str | None,
     data : AuditData
         Records.
     model : object or None
-        Anything `evenhand.models.as_model` takes.
+        Anything `evenhand.models.audited_model` takes.
     distance : array-like, str or None
         Distances, a feature column, or ``"margin"``.
     how : Distances
@@ -183,7 +183,8 @@ def _from_column(data: AuditData, distance: ArrayLike | str | None) -> Boundary:
 
 
 def _from_model(data: AuditData, model: Any, how: Distances, seed: int) -> Boundary:
-    wanted = [str(n) for n in getattr(model, "feature_names_in_", data.features)]
+    asked = audited_model(model, data, threshold=how.threshold)
+    wanted = [*(asked.inputs or data.features)]
     names = list(how.features) if how.features is not None else [n for n in data.features if n in wanted]
     if not names:
         raise DataError("The model's inputs are missing: name the columns in `features`.")
@@ -191,12 +192,13 @@ def _from_model(data: AuditData, model: Any, how: Distances, seed: int) -> Bound
         if name not in data.features:
             raise DataError(f"There is no feature column `{name}`.{near_matches(name, data.features)}")
     columns = {n: np.asarray(data.features[n]) for n in names}
-    frozen = category_columns(model, columns)
+    frozen = category_columns(asked.source, columns, asked.types)
     search = {"starts": how.starts, "rounds": how.rounds, "seed": seed}
     if frozen:
         found = mixed_distance(
-            model, columns, threshold=how.threshold, norm=how.norm, scale=how.scale, method=how.method,
-            categorical=how.categorical, delta=how.delta, jumps=how.jumps, **search,
+            asked.source, columns, types=asked.types, positive=asked.class_of_one(), threshold=asked.own_cut(),
+            norm=how.norm, scale=how.scale, method=how.method, categorical=how.categorical, delta=how.delta,
+            jumps=how.jumps, **search,
         )  # fmt: skip
     else:
         X = np.column_stack([c.astype(float) for c in columns.values()])
@@ -204,9 +206,8 @@ def _from_model(data: AuditData, model: Any, how: Distances, seed: int) -> Bound
             wrong = names[int(np.flatnonzero(~np.isfinite(X).all(axis=0))[0])]
             raise DataError(f"Feature `{wrong}` has missing or infinite values; fill or drop them first.")
         found = boundary_distance(
-            as_model(model, threshold=how.threshold, features=names), X, norm=how.norm, scale=how.scale,
-            method=how.method, categorical=[names.index(c) for c in how.categorical], delta=how.delta,
-            jumps=how.jumps, **search,
+            asked.on_matrix(names), X, norm=how.norm, scale=how.scale, method=how.method,
+            categorical=[names.index(c) for c in how.categorical], delta=how.delta, jumps=how.jumps, **search,
         )  # fmt: skip
     decision = found.decision.astype(np.int64)
     if data.decision is not None:
@@ -223,7 +224,8 @@ def _from_model(data: AuditData, model: Any, how: Distances, seed: int) -> Bound
     if stay:
         notes.append(
             f"Frozen columns: {', '.join(stay)}. The distance is to the nearest boundary point with the same "
-            "categories; name columns in `categorical` of `distances` to let them jump."
+            "categories. To let some of them change too, name them as `categorical` in the projection audit's option "
+            "`distances`, in a plan or in Python."
         )
     warnings = []
     if stuck:

@@ -1,16 +1,17 @@
 """Proxy audit: which features carry the disparity, and what population would show none.
 
 Hypotheses
-    For the gap, H0: group and reference have one value of the measure. For each feature, H0: it carries none
-    of the gap, because changing it does not change the influence function or because both groups have the
-    same distribution of it.
+    For the gap, H0: group and reference have one value of the measure. For each feature, H0: there is no gap, or
+    at most the margin of it goes through the feature.
 Statistic
-    The influence function psi(x) of the measure: how the gap changes when the group gets a few more people
-    like x. A feature's proxy score is the mean change of psi when the feature runs through its values and the
-    others stay. Closed forms in `evenhand.kernels.influence`.
+    What a feature carries: by how much the gap would be smaller if the feature alone were distributed as in the
+    reference; see `evenhand.audits.proxy_features`. Beside it, in the evidence, the influence function psi(x) of the
+    measure (how the gap changes when the group gets a few more people like x) and the feature's proxy score: the
+    mean change of psi when the feature runs through its values and the others stay.
 Reference distribution
-    The gap: exact for rates of decisions, Welch for means of scores. Scores: the linearised sampling law
-    with the error of the fitted P(Y|X,S) and P(S|X). Feature tests: see `evenhand.audits.proxy_features`.
+    The gap: exact for rates of decisions, Welch for means of scores. What features carry: the linearised sampling
+    law with the error of the fitted P(Y|X,S). A feature is named only where the gap is shown too: its p-value is
+    the larger of the two (intersection-union).
 When it fails
     Proposition 5: the influence function is as wrong as the nuisance models; look at their calibration. An
     outcome model that misses something lends it to features that go along, and a bystander may be named: numbers
@@ -27,6 +28,7 @@ Symbols
     log_ratio         log P(x|S=0) / P(x|S=1)     (records,)
     psi               psi, eq. (8)-(12)           (records,)
     score             gamma, definition 5         one per feature
+    carried           (not in the paper)          one per feature
     path              algorithm 1                 steps
     ================  ==========================  =================
     S = 0 is the group, S = 1 its reference; values are group minus reference.
@@ -35,17 +37,17 @@ Symbols
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.audits.proxy_features import judge_features
-from evenhand.audits.proxy_fits import Scorer, centre_of, learn
+from evenhand.audits.proxy_features import candidates, measure_features
+from evenhand.audits.proxy_fits import Asked, Scorer, centre_of, learn
 from evenhand.audits.proxy_gap import gap_of
-from evenhand.audits.proxy_model import make_scorer
+from evenhand.audits.proxy_inputs import prepare, reference_of
 from evenhand.audits.proxy_options import ProxyOptions, check
 from evenhand.audits.proxy_sample import Pair, make_pair
 from evenhand.audits.proxy_scores import ranking, score_blocks
@@ -58,26 +60,28 @@ from evenhand.audits.proxy_words import (
     feature_table,
     gap_fact,
     gap_finding,
+    interval_maker,
     not_computable,
-    pair_evidence,
-    pair_finding,
+    own_note,
+    pair_rows,
     planning,
     too_few,
     warnings_of,
 )
 from evenhand.audits.verdict import settle
-from evenhand.errors import DataError, UsageError, near_matches
+from evenhand.errors import UsageError
 from evenhand.inference.samples import Draws
 from evenhand.intake import Attribute, AuditData
 from evenhand.kernels.design import join
 from evenhand.kernels.influence import Functional, functional
 from evenhand.kernels.seeds import RngLike, seed_of, stream
-from evenhand.results import AuditResult, Finding
+from evenhand.results import AuditResult, Finding, Interval
 
 FloatArray = NDArray[np.float64]
+IntervalAt = Callable[[float], Interval]
 
-# Permutations behind the gap's p-value, where it is not exact.
-_RESAMPLES = 1999
+# A part of the gap up to this is negligible unless the user says otherwise: one point of a rate.
+MARGIN = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -106,7 +110,7 @@ def audit_proxy(
     blocks: Mapping[str, Sequence[str]] | None = None,
     categorical: Sequence[str] = (),
     alignment_penalty: float = 0.0,
-    margin: float | None = None,
+    margin: float | None = MARGIN,
     alpha: float = 0.05,
     level: float | None = None,
     correction: str = "holm",
@@ -118,6 +122,7 @@ def audit_proxy(
     max_steps: int = 200,
     tolerance: float = 1e-3,
     patience: int = 6,
+    n_resamples: int = 9999,
     progress: Callable[[str], None] | None = None,
     rng: RngLike = 0,
     workers: int = 1,
@@ -143,15 +148,17 @@ def audit_proxy(
     soft : bool, optional
         Audit scores (True) or decisions (False); by default scores where they are probabilities.
     pairs : bool
-        Score pairs of features too.
+        Score pairs of features too; in the evidence of the gap.
     blocks : mapping of str to sequence of str, optional
         Columns that are one feature, such as the dummies of a one-hot coding.
     categorical : sequence of str
         Numeric columns that are codes of categories.
     alignment_penalty : float
         Lambda of ``da``.
-    margin : float, optional
-        The largest gap that counts as negligible.
+    margin : float or None
+        The largest part of the gap that counts as negligible: a feature is a `disparity` when it is shown to carry
+        more, and `equivalent` when it is shown to carry less. With None or 0 any part counts. The gap itself is
+        tested for any difference.
     alpha : float
         Error rate over all findings.
     level : float, optional
@@ -168,6 +175,9 @@ def audit_proxy(
         Records a proxy score averages over; the interval knows about it.
     step, max_steps, tolerance, patience
         The descent; see `evenhand.kernels.descent.descend`.
+    n_resamples : int
+        Random permutations behind the gap's p-value, where it is neither exact nor by a limit law; a small one gets
+        more.
     progress : callable, optional
         Called with a sentence before each part of the work.
     rng : int, Generator or None
@@ -178,7 +188,8 @@ def audit_proxy(
     Returns
     -------
     ProxyResult
-        For each group: the gap, then one finding per feature, then one per pair of features.
+        For each group: the gap, then one finding per feature: the part of the gap that it carries. Features that
+        are the group itself are left out and noted.
 
     Examples
     --------
@@ -192,7 +203,7 @@ def audit_proxy(
     >>> y = (rng.random(2000) < p).astype(int)
     >>> data = AuditData.from_arrays(outcome=y, score=p, groups={"g": s}, features={"x": x, "noise": noise})
     >>> [(f.measure, str(f.verdict)) for f in audit_proxy(data, measure="sp", reference="0")]
-    [('sp', 'disparity'), ('sp:x', 'disparity'), ('sp:noise', 'inconclusive')]
+    [('sp', 'disparity'), ('sp:x', 'disparity'), ('sp:noise', 'equivalent')]
     """
     form = functional(measure, alignment_penalty)
     seed = seed_of(rng)
@@ -215,39 +226,55 @@ def audit_proxy(
             max_steps=max_steps,
             tolerance=tolerance,
             patience=patience,
-            margin=margin,
+            n_resamples=n_resamples,
+            margin=margin or None,
             alpha=alpha,
             level=1 - alpha if level is None else level,
             correction=correction,
         )
     )
-    options, scorer, h, score = _prepare(data, form, model, soft, checked)
+    options, scorer, h, score = prepare(data, form, model, soft, checked)
     say = progress or _silent
     findings: list[Finding] = []
     evidence: list[Mapping[str, Any]] = []
     weights: dict[str, CounterfactualWeights] = {}
+    makers: list[IntervalAt | None] = []
+    notes = list(data.notes)
     chosen = data.attributes if attribute is None else (data.attribute(attribute),)
     for one in chosen:
-        base = _reference(data, one, reference, len(chosen))
+        base = reference_of(data, one, reference, len(chosen))
         for code in range(len(one.labels)):
             if code == base:
                 continue
             say(f"proxy: {options.measure} of {one.group_name(code)}")
             block = _audit_group(data, one, code, base, form, options, scorer, h, score, nuisance, seed, workers, say)
-            findings += block[0]
-            evidence += block[1]
-            if block[2] is not None:
-                weights[one.group_name(code)] = block[2]
+            findings += block.findings
+            evidence += block.evidence
+            makers += block.interval_at
+            if block.weights is not None:
+                weights[one.group_name(code)] = block.weights
+            notes += [block.note] * bool(block.note)
     result = ProxyResult(
         audit="proxy",
         findings=tuple(findings),
         evidence=tuple(evidence),
         options={**asdict(options), "seed": seed},
-        notes=data.notes,
+        notes=tuple(notes),
+        interval_at=tuple(makers),
         weights=weights,
     )
     settled = settle([result], alpha=alpha, correction=correction)[0]
     return settled if isinstance(settled, ProxyResult) else result
+
+
+class Block(NamedTuple):
+    """The answer about one group."""
+
+    findings: list[Finding]
+    evidence: list[Mapping[str, Any]]
+    interval_at: list[IntervalAt | None]
+    weights: CounterfactualWeights | None
+    note: str
 
 
 def _audit_group(
@@ -264,8 +291,8 @@ def _audit_group(
     seed: int,
     workers: int,
     say: Callable[[str], None],
-) -> tuple[list[Finding], list[Mapping[str, Any]], CounterfactualWeights | None]:
-    """Ask one group against its reference: the gap, the features, the pairs, the counterfactual."""
+) -> Block:
+    """Ask one group against its reference: the gap, the features, the counterfactual, and a note."""
     names = (attribute.group_name(code), attribute.group_name(base))
     inside = attribute.codes == code
     pair = make_pair(
@@ -280,13 +307,16 @@ def _audit_group(
         n_folds=options.folds,
         blocks=options.blocks,
         categorical=options.categorical,
+        own=attribute.name.split(" × "),
     )
+    note = own_note(pair.own, names)
     counts = counts_of(pair, names)
     reason = too_few(pair, form, names)
-    draws = Draws(seed=seed, name=f"proxy/{form}", n_resamples=_RESAMPLES, workers=workers)
+    draws = Draws(seed=seed, name=f"proxy/{form}", n_resamples=options.n_resamples, workers=workers)
     weighted = data.weight is not None
     if reason:
-        return *not_computable(pair, form, options, names, counts, reason), None
+        rest = not_computable(pair, form, options, names, counts, reason)
+        return Block(*rest, [None] * len(rest[0]), None, note)
     averaged = _averaged(pair, options.max_rows)
     say(f"proxy: nuisance models of {names[0]}")
     fits = learn(
@@ -298,12 +328,15 @@ def _audit_group(
         scorer=scorer,
         features=data.features,
     )
-    gap = gap_of(pair, fits, form, level=options.level, margin=options.margin, draws=draws, weighted=weighted)
+    gap = gap_of(pair, fits, form, level=options.level, draws=draws, weighted=weighted)
     say(f"proxy: features of {names[0]}")
     at, means = centre_of(pair, fits, form)
-    scores = score_blocks(pair.design.blocks, pair, fits, form, at, means, averaged)
+    blocks = candidates(pair)
+    if isinstance(fits.sources.h, Asked):
+        fits.sources.h.ahead((*blocks, *(b for b in pair.fine if b.name not in pair.own)), averaged)
+    scores = score_blocks(blocks, pair, fits, form, at, means, averaged)
     sign = -1.0 if gap.estimate < 0 else 1.0
-    carriers = judge_features(pair, fits, form, scores, at, means, sign=sign, level=options.level, learner=nuisance)
+    parts = measure_features(pair, fits, form, scores, at, means, sign=sign, level=options.level, gate=gap.pvalue)
     ranks = ranking(scores, seed, options.level, firm=not fits.no_interval)
     say(f"proxy: counterfactual population of {names[0]}")
     weights = find_weights(
@@ -317,10 +350,17 @@ def _audit_group(
         tolerance=options.tolerance,
         patience=options.patience,
     )
-    features = [feature_finding(c, form, options, names, counts, fits) for c in carriers]
+    features = [feature_finding(p, form, options, names, counts, fits) for p in parts]
     behind = [
-        feature_evidence(c, rank, gap, names, f, fits) for c, rank, f in zip(carriers, ranks, features, strict=True)
+        feature_evidence(p, rank, gap, form, options, names, f, fits)
+        for p, rank, f in zip(parts, ranks, features, strict=True)
     ]
+    joined: list[dict[str, Any]] = []
+    if options.pairs:
+        say(f"proxy: pairs of features of {names[0]}")
+        two = list(combinations(blocks, 2))
+        both = score_blocks([join(a, b) for a, b in two], pair, fits, form, at, means, averaged)
+        joined = pair_rows(two, both, {p.block.name: p.score for p in parts})
     findings = [gap_finding(gap, form, options, names, counts), *features]
     evidence: list[Mapping[str, Any]] = [
         {
@@ -329,27 +369,22 @@ def _audit_group(
             "planning": planning(gap, options.alpha),
             "values": {names[0]: gap.values[0], names[1]: gap.values[1]},
             "test": gap.method,
-            "equivalence_pvalue": gap.equivalence,
+            "pvalue_floor": gap.floor,
+            "n_resamples": gap.draws,
             "nuisance": fits.reports,
             "features": feature_table(behind, form),
+            "pairs": joined,
             "counterfactual": describe(pair, fits, weights.path, data.features),
             "records_averaged": len(averaged),
             "warnings": warnings_of(pair, fits, form),
         },
         *behind,
     ]
-    still = constant_findings(pair, form, names, counts)
+    still = constant_findings(pair, form, options, names, counts)
     findings += still[0]
-    evidence += still[1]
-    if options.pairs:
-        say(f"proxy: pairs of features of {names[0]}")
-        joined = [join(a, b) for a, b in combinations(pair.design.blocks, 2)]
-        both = score_blocks(joined, pair, fits, form, at, means, averaged)
-        for k, (a, b) in enumerate(combinations(carriers, 2)):
-            value, variance = float(both.found.score[k]), float(both.covariance[k, k])
-            findings.append(pair_finding(a, b, value, variance, form, options, names, counts, fits))
-            evidence.append(pair_evidence(a, b, findings[-1], fits, form))
-    return findings, evidence, weights
+    makers: list[IntervalAt | None] = [gap.interval_at, *(interval_maker(p, fits) for p in parts)]
+    makers += [None] * (len(findings) - len(makers))
+    return Block(findings, [*evidence, *still[1]], makers, weights, note)
 
 
 def _averaged(pair: Pair, max_rows: int) -> NDArray[np.int64]:
@@ -358,52 +393,6 @@ def _averaged(pair: Pair, max_rows: int) -> NDArray[np.int64]:
     if len(rows) <= max_rows:
         return rows
     return np.sort(stream(0, "proxy/rows").permutation(rows)[:max_rows])
-
-
-def _prepare(
-    data: AuditData, form: Functional, model: Any, soft: bool | None, options: ProxyOptions
-) -> tuple[ProxyOptions, Scorer | None, FloatArray, FloatArray]:
-    """Check the request against the data and predict once; the only place that raises errors about them."""
-    if not data.features:
-        raise DataError("The proxy audit needs the model's features and none were given. Name them with `features=`.")
-    if not data.attributes:
-        raise DataError("No group column was given. Name at least one in `groups`.")
-    if form.uses_eta and (data.outcome is None or data.outcome_kind != "binary"):
-        raise DataError(f"Measure `{form}` needs an outcome with two values. Name it with `outcome=`, or use `sp`.")
-    scorer, h, is_soft = _predictions(data, model, soft)
-    behind = data.score is not None and data.score_kind == "probability" and scorer is None and not is_soft
-    score = data.score if behind and data.score is not None else h
-    return replace(options, soft=is_soft), scorer, h, score
-
-
-def _predictions(data: AuditData, model: Any, soft: bool | None) -> tuple[Scorer | None, FloatArray, bool]:
-    """Return the model as a function of columns, its predictions, and whether they are scores."""
-    if model is not None:
-        scorer = make_scorer(model, list(data.features), soft=soft)
-        h = scorer(data.features)
-        return scorer, h, bool(np.any((h != 0) & (h != 1)))
-    if soft is not False and data.score is not None and data.score_kind == "probability":
-        return None, data.score, True
-    if soft is True:
-        raise DataError("`soft=True` needs scores between 0 and 1 or a `model`. Name the column with `score=`.")
-    if data.decision is None:
-        raise DataError("The proxy audit needs decisions, scores between 0 and 1, or a `model`; none were given.")
-    return None, data.decision, False
-
-
-def _reference(data: AuditData, attribute: Attribute, wanted: Mapping[str, str] | str | None, n: int) -> int:
-    """Return the code of the reference group: the user's choice, or the group with the most rows."""
-    if isinstance(wanted, str) and n > 1:
-        raise UsageError(f"`reference` is the single label `{wanted}` but {n} attributes are audited. Give a mapping.")
-    label = wanted if isinstance(wanted, str) else (wanted or {}).get(attribute.name)
-    if label is None:
-        rows = np.bincount(attribute.codes, weights=data.count, minlength=len(attribute.labels))
-        return int(rows.argmax())
-    if label not in attribute.labels:
-        raise UsageError(
-            f"Reference `{attribute.name}={label}` is not a group in the data.{near_matches(label, attribute.labels)}"
-        )
-    return attribute.labels.index(label)
 
 
 def _silent(_: str) -> None:

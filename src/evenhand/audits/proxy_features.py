@@ -1,17 +1,16 @@
-"""Which features carry the gap: two tests per feature, and how much of the gap goes with each.
+"""How much of the gap goes through each feature.
 
-A feature carries part of a gap when two things hold: setting it to another value changes the influence
-function (its proxy score is not 0), and its distribution differs between the groups. "Carries none of it"
-is the union of the two opposites, so its p-value is the larger of the two tests' (intersection-union): no
-correction is needed, and a bystander that only correlates with the group is not named.
+A feature carries part of a gap when the groups differ in it and it matters for the measure. What it carries is the
+gap less the gap that would be left if the feature alone were distributed as in the reference,
 
-* influence: a Wald test that neither the outcome model nor the surrogate of the scores depends on the
-  feature, all its levels at once, with a sandwich variance. A model that can be called is asked directly.
-  For an outcome model with products, and for decisions learned without a score: the covariance of residuals of
-  outcome and feature given the others (generalised covariance measure), which holds when either regression is
-  right. For nuisance models without coefficients there is no test: none was shown to hold its level.
-* difference: the feature's levels are scored by its profile, the mean influence at that level, and the two
-  groups' mean scores are compared; exact for a feature of two values.
+    carried = M(x_j ~ group) - M(x_j ~ reference),      the other features as in the group, x_j drawn apart from them,
+
+where M is the group's value of the measure, with the model and the group's P(Y|X) as they are. It is 0 when the model
+and the outcome do not depend on the feature, and when both groups have the same distribution of it: a bystander that
+only goes along with the group carries nothing. It has the sign and the units of the gap. No order of features enters.
+
+The estimate is smooth in the rows, so its variance is the sum of one contribution per row (`kernels.shifts`); interval
+and test are both those of the normal law with that variance, and agree.
 """
 
 from __future__ import annotations
@@ -28,79 +27,88 @@ from scipy import special
 from evenhand.audits.proxy_fits import Fits, population
 from evenhand.audits.proxy_sample import Pair
 from evenhand.audits.proxy_scores import Scores, interval_of, kinked
-from evenhand.inference.rates import RateSamples
-from evenhand.inference.samples import Draws
 from evenhand.kernels.design import Block
 from evenhand.kernels.influence import Centre, Functional, means
-from evenhand.kernels.linearised import Equation, coefficient_covariance, quadratic, wald
-from evenhand.kernels.nuisance import out_of_sample, with_products
-from evenhand.kernels.shifts import Shift, shift, shift_variances
-from evenhand.kernels.toggles import Toggles
+from evenhand.kernels.shifts import Shift, level_means, shift, shift_variances
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# A change of the model's own prediction below this is rounding.
-_STILL = 1e-9
 # A normal tail beyond this is not 0 but underflows.
 _LEAST = 1e-300
+# A part of a gap below this is rounding: the model does not use the feature at all.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Carrier:
-    """One feature's answer.
+class FeaturePart:
+    """What one feature carries, and its proxy score.
 
     Parameters
     ----------
     block : Block
         The feature.
+    carried : float
+        The part of the gap that goes through it; NaN where it cannot be known.
+    error : float
+        Its standard error; NaN where there is none.
+    gate : float
+        p-value of the gap: without a gap there is nothing to carry.
     score : float
         Proxy score, definition 5 with max minus min.
     signed : float
         Definition 5 with psi(second) - psi(first), times the sign of the gap: above 0 the second value
         widens the gap. NaN for more than two levels.
-    low, high : float
+    score_low, score_high : float
         Interval of the score; NaN where there is none.
-    influence_pvalue, difference_pvalue : float
-        The two tests.
-    carried : float
-        Change of the gap if the feature alone were distributed as in the reference.
-    carried_low, carried_high : float
-        Its interval; NaN where there is none.
     association : float
         Plain association with the group: Cramer's V, or the correlation of a number.
     association_pvalue : float
         Of that association.
     profile : tuple of mapping
         Per level: label, mean influence, share in the group and in the reference.
-    df : int
-        Contrasts tested.
     """
 
     block: Block
+    carried: float
+    error: float
+    gate: float
     score: float
     signed: float
-    low: float
-    high: float
-    influence_pvalue: float
-    difference_pvalue: float
-    carried: float
-    carried_low: float
-    carried_high: float
+    score_low: float
+    score_high: float
     association: float
     association_pvalue: float
     profile: tuple[Mapping[str, Any], ...]
-    df: int
 
-    @property
-    def pvalue(self) -> float:
-        """For "this feature carries none of the gap"."""
-        if math.isnan(self.influence_pvalue + self.difference_pvalue):
-            return math.nan
-        return max(self.influence_pvalue, self.difference_pvalue, _LEAST)
+    def pvalue(self, margin: float) -> float:
+        """For "there is no gap, or the feature carries at most the margin of it": the larger of the two."""
+        return max(self.gate, self._two_sided(margin), _LEAST)
+
+    def difference(self) -> float:
+        """For "there is no gap, or the feature carries nothing of it"."""
+        return max(self.gate, self._two_sided(0.0), _LEAST)
+
+    def equivalence(self, margin: float) -> float:
+        """For "the feature carries at least the margin": two one-sided tests."""
+        if self.error == 0:
+            return _LEAST if abs(self.carried) < margin else 1.0
+        return max(float(special.ndtr((abs(self.carried) - margin) / self.error)), _LEAST)
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Return the interval; where no gap is shown at this level, 0 belongs to it."""
+        reach = float(special.ndtri(0.5 + level / 2)) * self.error
+        low, high = self.carried - reach, self.carried + reach
+        return (min(low, 0.0), max(high, 0.0)) if self.gate > 1 - level else (low, high)
+
+    def _two_sided(self, margin: float) -> float:
+        beyond = abs(self.carried) - margin
+        if beyond <= 0:
+            return 1.0
+        return 0.0 if self.error == 0 else float(2 * special.ndtr(-beyond / self.error))
 
 
-def judge_features(
+def measure_features(
     pair: Pair,
     fits: Fits,
     form: Functional,
@@ -110,16 +118,16 @@ def judge_features(
     *,
     sign: float,
     level: float,
-    learner: Any,
-) -> list[Carrier]:
-    """Test every feature.
+    gate: float,
+) -> list[FeaturePart]:
+    """Measure what every feature carries.
 
     Parameters
     ----------
     pair, fits, form
         The sample, what was learned on it, what is measured.
     scores : Scores
-        From `score_blocks`.
+        From `score_blocks`, of the features that are not the group itself.
     at : Centre
         The centre of psi.
     reference : ndarray, shape (terms, 2)
@@ -127,162 +135,81 @@ def judge_features(
     sign : float
         Sign of the gap.
     level : float
-        Coverage of intervals.
-    learner : str or estimator
-        For tests that refit without a feature.
+        Coverage of the scores' intervals.
+    gate : float
+        p-value of the gap.
 
     Returns
     -------
-    list of Carrier
+    list of FeaturePart
     """
-    tested, found, covariance = _tested(fits), scores.found, scores.covariance
+    blocks = candidates(pair)
     shifts, variances = _shifts(pair, fits, form, scores, at, reference)
-    z = float(special.ndtri(0.5 + level / 2))
-    joint = None
-    if tested:
-        joint = coefficient_covariance(pair.X, tested, pair.count.astype(np.float64), pair.unit)
     out = []
-    for b, block in enumerate(pair.design.blocks):
-        p_influence, df = _influence_test(b, block, pair, fits, form, found, tested, joint, learner)
-        of_row = block.scores(pair.X[:, list(block.where)], found.profile[b])
-        p_difference = _difference_test(block, pair, of_row)
+    for b, block in enumerate(blocks):
         association, p_association = _association(block, pair)
-        se = math.sqrt(max(float(covariance[b, b]), 0.0))
-        if len(block.levels) > 2 and joint is not None and fits.linear:
-            df = wald(block, tested, joint)[1]  # contrasts among which the largest was taken
-        low, high = interval_of(float(found.score[b]), se, df, level, form)
-        if not p_influence <= 1 - level:
-            low = 0.0  # where 0 is not rejected it belongs to the interval
-        if fits.no_interval:
-            low = high = math.nan
-        change, reach = shifts[b].change, z * math.sqrt(float(variances[b]))
+        low, high = math.nan, math.nan
+        if not fits.no_interval:
+            se = math.sqrt(max(float(scores.covariance[b, b]), 0.0))
+            contrasts = min(len(block.levels) - 1, len(block.where)) * max(len(fits.equations), 1)
+            low, high = interval_of(float(scores.found.score[b]), se, contrasts, level, form)
         out.append(
-            Carrier(
+            FeaturePart(
                 block=block,
-                score=float(found.score[b]),
-                signed=float(found.signed[b]) * sign,
-                low=low,
-                high=high,
-                influence_pvalue=p_influence,
-                difference_pvalue=p_difference,
-                carried=change,
-                carried_low=change - reach,
-                carried_high=change + reach,
+                carried=_above_rounding(-shifts[b].change),
+                error=_above_rounding(math.sqrt(float(variances[b]))),
+                gate=gate,
+                score=float(scores.found.score[b]),
+                signed=float(scores.found.signed[b]) * sign,
+                score_low=low,
+                score_high=high,
                 association=association,
                 association_pvalue=p_association,
-                profile=_profile(block, pair, found.profile[b]),
-                df=df,
+                profile=_profile(block, pair, scores.found.profile[b]),
             )
         )
     return out
+
+
+def _above_rounding(value: float) -> float:
+    return 0.0 if abs(value) < _ROUNDING else value
+
+
+def candidates(pair: Pair) -> tuple[Block, ...]:
+    """Return the features that may carry part of a gap: all but the group itself."""
+    return tuple(b for b in pair.design.blocks if b.name not in pair.own)
+
+
+def no_test(form: Functional, fits: Fits) -> str:
+    """Say why what a feature carries has neither interval nor test; empty where it has both."""
+    if fits.no_interval:
+        return fits.no_interval
+    if form.uses_log_ratio:
+        return "with an alignment penalty it is known to first order only"
+    return "calibration error has a kink, at which noise counts as change" if kinked(form) else ""
 
 
 def _shifts(
     pair: Pair, fits: Fits, form: Functional, scores: Scores, at: Centre, reference: FloatArray
 ) -> tuple[list[Shift], FloatArray]:
     """Move each feature's distribution to the reference's; variances where they can be had."""
-    g, people, blocks = pair.inside, population(pair, fits), pair.design.blocks
+    g, people, rows = pair.inside, population(pair, fits), scores.detailed
     here, q = means(form, pair.h[g], fits.eta[g], pair.weight[g]), reference[:, 0]
+    coarse = candidates(pair)
+    # The divergence of the inputs is no function of such means: to first order only, by the influence at each level.
+    blocks = coarse if form.uses_log_ratio else tuple(b for b in pair.fine if b.name not in pair.own)
+    parts = level_means(blocks, pair.X[rows], pair.weight[rows], pair.fold[rows], rows, form, fits.sources)
     shifts = []
     for b, block in enumerate(blocks):
-        found = shift(block, pair.X[:, list(block.where)], people, form, scores.found.parts[b], here, q)
-        if form.uses_log_ratio:  # to first order only: the divergence of the inputs is no function of such means
+        found = shift(block, pair.X[:, list(block.where)], people, form, parts[b], here, q)
+        if form.uses_log_ratio:
             found = Shift(change=float(found.delta @ scores.found.profile[b]), delta=found.delta, at=None)
         shifts.append(found)
-    if fits.no_interval or form.uses_log_ratio or kinked(form):
+    if no_test(form, fits):
         return shifts, np.full(len(blocks), math.nan)
-    rows = scores.detailed
     return shifts, shift_variances(
-        blocks, shifts, scores.found, rows, pair.fold[rows], people, form, at, q, fits.sources, fits.equations
+        blocks, shifts, parts, rows, pair.fold[rows], people, form, at, q, fits.sources, fits.equations
     )
-
-
-def _tested(fits: Fits) -> list[Equation]:
-    """Fits whose coefficients tell whether a feature matters; the surrogate is left out when it is exact."""
-    names = ["eta", "member"] if fits.known else ["h", "eta", "member"]
-    if "eta" in fits.equations and fits.equations["eta"].products:
-        return []  # coefficients of products have no Wald test of their own here
-    return [fits.equations[n] for n in names if n in fits.equations]
-
-
-def _influence_test(
-    b: int,
-    block: Block,
-    pair: Pair,
-    fits: Fits,
-    form: Functional,
-    found: Toggles,
-    tested: list[Equation],
-    joint: FloatArray | None,
-    learner: Any,
-) -> tuple[float, int]:
-    if len(block.levels) < 2 or found.score[b] <= _STILL:
-        return 1.0, 0
-    if fits.known and found.moved[b] > (_STILL if callable(fits.sources.h) else 1e-5):
-        return 0.0, 1  # seen on the model itself
-    if not fits.linear:
-        return math.nan, 1  # no test of such a fit was shown to hold its level
-    # A penalised fit of separable decisions is biased: its coefficients are no evidence.
-    mixed = "eta" in fits.equations and bool(fits.equations["eta"].products)
-    if mixed or (not fits.known and bool(np.all((pair.h == 0) | (pair.h == 1)))):
-        return _residual_test(block, pair, fits, form, learner)
-    if joint is None:
-        return 1.0, 1  # the model ignores the feature and nothing else enters psi
-    return wald(block, tested, joint)
-
-
-def _residual_test(block: Block, pair: Pair, fits: Fits, form: Functional, learner: Any) -> tuple[float, int]:
-    """Test that outcome (and score) do not depend on a block given the others, with refits without it."""
-    rest = [j for j in range(pair.X.shape[1]) if j not in block.where]
-    products: tuple[tuple[int, int], ...] = ()
-    if "eta" in fits.equations:
-        place = {j: k for k, j in enumerate(rest)}
-        known = fits.equations["eta"].products
-        products = tuple((place[a], place[b]) for a, b in known if a in place and b in place)
-    effects, shares = [], []
-    targets = []
-    if form.uses_eta:
-        targets.append((pair.y, pair.inside))
-    if not fits.known:
-        targets.append((pair.h, np.ones(len(pair.h), dtype=bool)))
-    if form.uses_log_ratio:
-        targets.append(((~pair.inside).astype(np.float64), np.ones(len(pair.h), dtype=bool)))
-    if not targets:
-        return 1.0, 1
-    weight = pair.weight
-    for target, rows in targets:
-        X, w, fold = with_products(pair.X[rows][:, rest], products), weight[rows], pair.fold[rows]
-        alone = not rest  # then there is nothing to regress on but a constant
-        fitted = w @ target[rows] / w.sum() if alone else out_of_sample(learner, X, target[rows], w, fold)
-        residual = target[rows] - fitted
-        part = pair.X[rows][:, list(block.where)]
-        design = np.concatenate([np.ones((len(X), 1)), X], axis=1)
-        root = np.sqrt(w)[:, None]
-        beta = np.linalg.lstsq(design * root, part * root, rcond=None)[0]
-        product = np.zeros((len(pair.h), part.shape[1]))
-        product[rows] = (part - design @ beta) * residual[:, None]
-        effects.append(weight @ product)
-        shares.append(product)
-    effect = np.concatenate(effects)
-    stacked = np.concatenate(shares, axis=1)
-    return quadratic(effect, stacked.T @ (stacked * (pair.count * pair.unit**2)[:, None]))
-
-
-def _difference_test(block: Block, pair: Pair, scores: FloatArray) -> float:
-    """Compare the groups' means of the profile scores; records of a level the group lacks are left out."""
-    known = ~np.isnan(scores)
-    g = pair.inside & known
-    other = ~pair.inside & known
-    w = pair.weight
-    if not (w[g].sum() > 0 and w[other].sum() > 0):
-        return math.nan
-    two = np.unique(scores[known])
-    if len(block.levels) == 2 and two.size == 2 and bool(np.all(pair.unit == 1)):
-        high = scores == two[1]
-        trials = [int(pair.count[s].sum()) for s in (g, other)]
-        hits = [int(pair.count[s & high].sum()) for s in (g, other)]
-        return RateSamples.from_counts(hits, trials).test(0, 1, Draws()).pvalue
-    return _same_mean(scores, g, other, pair)
 
 
 def _same_mean(value: FloatArray, g: NDArray[np.bool_], other: NDArray[np.bool_], pair: Pair) -> float:

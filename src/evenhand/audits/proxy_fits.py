@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,8 +22,9 @@ IntArray = NDArray[np.int64]
 # Columns by name in, one prediction per row out.
 Scorer = Callable[[Mapping[str, NDArray[Any]]], FloatArray]
 
-# Predictions of a model that are kept for a second look.
-_KEPT = 4_000_000
+# Predictions of a model that are kept for a second look, and rows a model is asked for at once.
+_KEPT = 16_000_000
+_AT_ONCE = 100_000
 # Records searched for interactions.
 _SEARCHED = 20_000
 # A surrogate that misses the scores by less than this on average is the model itself.
@@ -132,14 +133,16 @@ def learn(
     log_prior = 0.0
     if form.uses_log_ratio:
         s = (~pair.inside).astype(np.float64)
-        member = cross_fit(learner, pair.X, s, weight, pair.fold, l2=l2)
-        p = np.clip(predict_folds(member, pair.X, pair.fold), 1e-12, 1 - 1e-12)
+        X = pair.X.copy()
+        X[:, [j for b in pair.design.blocks if b.name in pair.own for j in b.where]] = 0.0  # would tell everything
+        member = cross_fit(learner, X, s, weight, pair.fold, l2=l2)
+        p = np.clip(predict_folds(member, X, pair.fold), 1e-12, 1 - 1e-12)
         log_prior = float(np.log(weight[~pair.inside].sum() / weight[pair.inside].sum()))
         log_ratio = np.log1p(-p) - np.log(p) + log_prior
         reports["membership"] = calibration_of(p, s, weight)
         _note(equations, "member", member, pair, s, weight, p, l2)
     if scorer is not None:
-        h_source: Any = _opaque(scorer, features, pair.origin)
+        h_source: Any = Asked(scorer, features, pair.origin)
         known = True
     else:
         h_source, known, reports["surrogate"] = _surrogate(pair, learner, l2, equations)
@@ -237,6 +240,59 @@ class Cut:
         return (self.learned.whole(X) >= self.cut).astype(np.float64)
 
 
+class Asked:
+    """The audited model, asked for records with one feature changed.
+
+    Parameters
+    ----------
+    scorer : callable
+        Columns by name in, one prediction per row out.
+    features : mapping
+        Columns of all rows.
+    origin : ndarray of int, shape (records,)
+        A row of each record.
+    """
+
+    def __init__(self, scorer: Scorer, features: Mapping[str, NDArray[Any]], origin: IntArray):
+        self.scorer = scorer
+        self.columns = {name: np.asarray(v) for name, v in features.items()}
+        self.origin = origin
+        self.kept: dict[tuple[str, bytes], FloatArray] = {}
+        self.place = np.full(len(origin), -1)
+
+    def ahead(self, blocks: Sequence[Block], rows: IntArray) -> None:
+        """Ask for all levels of all blocks at some records, many at once: scores and shares need the same answers."""
+        self.place[:] = -1
+        self.place[rows] = np.arange(len(rows))
+        self.kept.clear()
+        wanted = {_key(b, v): (b, v) for b in blocks for v in range(len(b.levels))}
+        todo = list(wanted.items())[: _KEPT // max(len(rows), 1)]
+        several = max(_AT_ONCE // max(len(rows), 1), 1)
+        for start in range(0, len(todo), several):
+            some = todo[start : start + several]
+            found = self._ask(rows, [place for _, place in some])
+            for (key, _), part in zip(some, found.reshape(len(some), len(rows)), strict=True):
+                self.kept[key] = part
+
+    def __call__(self, rows: IntArray, block: Block, level: int) -> FloatArray:
+        """Predict records with one block changed."""
+        found = self.kept.get(_key(block, level))
+        place = self.place[rows]
+        return self._ask(rows, [(block, level)]) if found is None or (place < 0).any() else found[place]
+
+    def _ask(self, rows: IntArray, places: Sequence[tuple[Block, int]]) -> FloatArray:
+        base = {name: v[self.origin[rows]] for name, v in self.columns.items()}
+        columns = {name: np.tile(v, len(places)) for name, v in base.items()}
+        for k, (block, level) in enumerate(places):
+            for name, value in zip(block.columns, block.raw[level], strict=True):
+                columns[name][k * len(rows) : (k + 1) * len(rows)] = value
+        return self.scorer(columns)
+
+
+def _key(block: Block, level: int) -> tuple[str, bytes]:
+    return block.name, block.levels[level].tobytes()
+
+
 def _note(
     equations: dict[str, Equation],
     name: str,
@@ -250,33 +306,6 @@ def _note(
     if isinstance(learned, LogisticFolds):
         coef = np.concatenate(([learned.all_rows.intercept], learned.all_rows.coef))
         equations[name] = equation(pair.X, target, probability, weight, coef, l2, learned.products)
-
-
-def _opaque(
-    scorer: Scorer, features: Mapping[str, NDArray[Any]], origin: IntArray
-) -> Callable[[IntArray, Block, int], FloatArray]:
-    # A score, and what a feature carries, ask for the same predictions: as many as fit are kept.
-    kept: dict[tuple[str, int, int, int], FloatArray] = {}
-    last: dict[tuple[int, int], dict[str, NDArray[Any]]] = {}
-
-    def predict(rows: IntArray, block: Block, level: int) -> FloatArray:
-        key = (block.name, level, int(rows[0]), len(rows))
-        if key in kept:
-            return kept[key]
-        if key[2:] not in last:
-            last.clear()
-            last[key[2:]] = {name: np.asarray(v)[origin[rows]] for name, v in features.items()}
-        columns = dict(last[key[2:]])
-        for name, value in zip(block.columns, block.raw[level], strict=True):
-            filled = np.empty_like(columns[name])
-            filled[:] = value
-            columns[name] = filled
-        found = scorer(columns)
-        if len(rows) * (len(kept) + 1) <= _KEPT:
-            kept[key] = found
-        return found
-
-    return predict
 
 
 def population(pair: Pair, fits: Fits) -> Population:

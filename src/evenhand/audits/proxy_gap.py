@@ -10,6 +10,7 @@ the signed root, sign(p - q) sqrt(2 KL), where they are smooth at 0.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,7 @@ from evenhand.inference.means import MeanSamples
 from evenhand.inference.rates import RateSamples
 from evenhand.inference.samples import Draws
 from evenhand.kernels.influence import TERMS, Functional
+from evenhand.results import Interval
 
 FloatArray = NDArray[np.float64]
 
@@ -47,8 +49,12 @@ class Gap:
         For no gap.
     standard_error : float
         For planning; NaN when not defined.
-    equivalence : float
-        p-value for lying outside the margin; NaN without one.
+    floor : float
+        The smallest p-value the test could have given.
+    draws : int
+        Random permutations behind it; 0 where none were needed.
+    interval_at : callable or None
+        Coverage in, interval out.
     """
 
     estimate: float
@@ -59,7 +65,9 @@ class Gap:
     pvalue: float
     method: str
     standard_error: float
-    equivalence: float = math.nan
+    floor: float = 0.0
+    draws: int = 0
+    interval_at: Callable[[float], Interval] | None = None
 
 
 def gap_of(
@@ -68,7 +76,6 @@ def gap_of(
     form: Functional,
     *,
     level: float,
-    margin: float | None,
     draws: Draws,
     weighted: bool,
 ) -> Gap:
@@ -84,8 +91,6 @@ def gap_of(
         What is measured.
     level : float
         Coverage of the interval.
-    margin : float or None
-        Largest negligible difference.
     draws : Draws
         How reference distributions are made.
     weighted : bool
@@ -99,10 +104,10 @@ def gap_of(
     if len(form.terms) == 1 and coefficient == 1 and name != "da":
         found = _as_mean(pair, name)
         if found is not None:
-            return _by_samples(pair, *found, level, margin, draws, weighted)
+            return _by_samples(pair, *found, level, draws, weighted)
     if len(form.terms) == 1 and coefficient > 0 and name == "da" and form.penalty == 0:
         return _divergence(pair, form, level)
-    return _by_delta(pair, fits, form, level, margin)
+    return _by_delta(pair, fits, form, level)
 
 
 def _as_mean(pair: Pair, name: str) -> tuple[FloatArray, NDArray[np.bool_]] | None:
@@ -127,7 +132,6 @@ def _by_samples(
     value: FloatArray,
     rows: NDArray[np.bool_],
     level: float,
-    margin: float | None,
     draws: Draws,
     weighted: bool,
 ) -> Gap:
@@ -158,20 +162,26 @@ def _by_samples(
             standard_error=math.nan,
         )
     test = samples.test(0, 1, draws)
-    low, high, kind = samples.interval(0, 1, level=level, ratio=False, draws=draws)
-    equivalence = math.nan
-    if margin is not None:
-        equivalence = samples.equivalence(0, 1, low=-margin, high=margin, ratio=False, draws=draws)
+    # Means of values between 0 and 1 differ by 1 at most, however few rows say so.
+    reach = 1.0 if value[rows].min() >= 0 and value[rows].max() <= 1 else math.inf
+
+    def at(wanted: float) -> Interval:
+        low, high, kind = samples.interval(0, 1, level=wanted, ratio=False, draws=draws)
+        return Interval(low=max(low, -reach), high=min(high, reach), level=wanted, kind=kind)
+
+    plain = at(level)
     return Gap(
         estimate=a - b,
         values=(a, b),
-        low=low,
-        high=high,
-        kind=kind,
+        low=plain.low,
+        high=plain.high,
+        kind=plain.kind,
         pvalue=test.pvalue,
         method=test.method,
         standard_error=samples.standard_error(0, 1),
-        equivalence=equivalence,
+        floor=test.floor,
+        draws=test.n_resamples,
+        interval_at=at,
     )
 
 
@@ -195,26 +205,31 @@ def _divergence(pair: Pair, form: Functional, level: float) -> Gap:
         by_p = 1 / math.sqrt(q * (1 - q))
         by_q = -by_p
     se = math.sqrt(by_p**2 * variance[0] + by_q**2 * variance[1])
-    z = float(special.ndtri(0.5 + level / 2))
-    low, high = root - z * se, root + z * se
     scale = form.terms[0][1]
-    least = 0.0 if low <= 0 <= high else min(low**2, high**2) / 2
-    most = max(low**2, high**2) / 2
-    null = math.sqrt(variance[0] + variance[1])
-    pvalue = max(float(2 * special.ndtr(-abs(p - q) / null)), _LEAST) if null > 0 else float(p == q)
+
+    def at(wanted: float) -> Interval:
+        z = float(special.ndtri(0.5 + wanted / 2))
+        low, high = root - z * se, root + z * se
+        least = 0.0 if low <= 0 <= high else min(low**2, high**2) / 2
+        most = max(low**2, high**2) / 2
+        return Interval(low=scale * least, high=scale * most, level=wanted, kind="signed-root-delta")
+
+    plain = at(level)
+    pvalue = max(float(2 * special.ndtr(-abs(root) / se)), _LEAST) if se > 0 else float(p == q)
     return Gap(
         estimate=scale * kl,
         values=(p, q),
-        low=scale * least,
-        high=scale * most,
-        kind="signed-root-delta",
+        low=plain.low,
+        high=plain.high,
+        kind=plain.kind,
         pvalue=pvalue,
-        method="normal test of equal mean predictions: the divergence is 0 exactly then",
+        method="normal test of the signed root of the divergence",
         standard_error=math.nan,
+        interval_at=at,
     )
 
 
-def _by_delta(pair: Pair, fits: Fits | None, form: Functional, level: float, margin: float | None) -> Gap:
+def _by_delta(pair: Pair, fits: Fits | None, form: Functional, level: float) -> Gap:
     """Linearise a ratio or a combination; y stands for its probability."""
     share = np.zeros(len(pair.h))  # each row's part in the gap, per unit of weight
     values = np.zeros(2)
@@ -229,26 +244,29 @@ def _by_delta(pair: Pair, fits: Fits | None, form: Functional, level: float, mar
     estimate = float(values[0] - values[1])
     n = float(min(pair.count[pair.inside].sum(), pair.count[~pair.inside].sum()))
     se = math.sqrt(float(np.sum(pair.count * pair.unit**2 * share**2)) * n / max(n - 1, 1.0))
-    z = float(special.ndtri(0.5 + level / 2))
-    low, high = estimate - z * se, estimate + z * se
     one_sided = all(name == "da" for name, _ in form.terms)  # a divergence is never below 0
-    pvalue, equivalence = math.nan, math.nan
+
+    def at(wanted: float) -> Interval:
+        # The one-sided test of a divergence has its own end of the interval.
+        z = float(special.ndtri(wanted if one_sided else 0.5 + wanted / 2))
+        low, high = estimate - z * se, math.inf if one_sided else estimate + z * se
+        return Interval(low=max(low, 0.0) if one_sided else low, high=high, level=wanted, kind="delta")
+
+    plain = at(level)
+    pvalue = math.nan
     if se > 0:
         tail = float(special.ndtr(-estimate / se))
         pvalue = max(tail if one_sided else 2 * min(tail, 1 - tail), _LEAST)
-        if margin is not None:
-            ends = special.ndtr((estimate - margin) / se), special.ndtr(-(estimate + margin) / se)
-            equivalence = float(max(ends))
     return Gap(
         estimate=estimate,
         values=(float(values[0]), float(values[1])),
-        low=max(low, 0.0) if one_sided else low,
-        high=max(high, 0.0) if one_sided else high,
-        kind="delta",
+        low=plain.low,
+        high=plain.high,
+        kind=plain.kind,
         pvalue=pvalue,
         method="normal test of the linearised difference" + (", one-sided" if one_sided else ""),
         standard_error=se,
-        equivalence=equivalence,
+        interval_at=at,
     )
 
 

@@ -28,6 +28,7 @@ class ProxyOptions:
     max_steps: int
     tolerance: float
     patience: int
+    n_resamples: int
     margin: float | None
     alpha: float
     level: float
@@ -39,9 +40,12 @@ def check(options: ProxyOptions) -> ProxyOptions:
     for name in ("alpha", "level"):
         if not 0 < getattr(options, name) < 1:
             raise UsageError(f"`{name}` must lie between 0 and 1; got {getattr(options, name)}.")
-    if options.margin is not None and not options.margin > 0:
-        raise UsageError(f"`margin` must be a difference above 0; got {options.margin}.")
-    for name, least in (("folds", 2), ("max_rows", 100), ("max_steps", 0), ("patience", 0)):
+    if options.margin is not None and not 0 < options.margin < 1:
+        raise UsageError(
+            f"`margin` must be a part of the gap between 0 and 1, such as 0.01 for one point; got {options.margin}. "
+            "With 0 any part counts."
+        )
+    for name, least in (("folds", 2), ("max_rows", 100), ("max_steps", 0), ("patience", 0), ("n_resamples", 99)):
         number = getattr(options, name)
         if isinstance(number, bool) or int(number) != number or number < least:
             raise UsageError(f"`{name}` must be a whole number of at least {least}; got {number}.")

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import DataError
-from evenhand.kernels.design import Design, make_design
+from evenhand.kernels.design import Block, Design, make_design
+from evenhand.kernels.grids import refine
 from evenhand.kernels.nuisance import spread
 from evenhand.kernels.seeds import stream
 
@@ -27,6 +28,10 @@ class Pair:
     ----------
     design : Design
         How features became columns.
+    fine : tuple of Block
+        The features over all their values, for what their distribution does; see `evenhand.kernels.grids`.
+    own : tuple of str
+        Features that are the group itself under any name: one value in the group, another in the reference.
     X : ndarray, shape (records, columns)
         Coded features.
     inside : ndarray of bool, shape (records,)
@@ -46,6 +51,8 @@ class Pair:
     """
 
     design: Design
+    fine: tuple[Block, ...]
+    own: tuple[str, ...]
     X: FloatArray
     inside: BoolArray
     y: FloatArray
@@ -76,6 +83,7 @@ def make_pair(
     n_folds: int,
     blocks: Mapping[str, Sequence[str]] | None,
     categorical: Sequence[str],
+    own: Sequence[str] = (),
 ) -> Pair:
     """Code the rows of two groups, join identical ones and deal them out to folds.
 
@@ -95,6 +103,8 @@ def make_pair(
         Folds for cross-fitting. The deal is the same for any seed: estimates do not depend on it.
     blocks, categorical
         See `make_design`.
+    own : sequence of str
+        Columns that record the group.
 
     Returns
     -------
@@ -107,12 +117,13 @@ def make_pair(
     if not design.blocks:
         raise DataError("No feature takes more than one value in these groups. Name features that vary in `features`.")
     X = design.encode(columns)
+    itself = tuple(b.name for b in design.blocks if set(b.columns) & set(own) or _separates(b, X, inside[rows]))
     outcome = np.full(len(rows), -1.0) if y is None else y[rows]
-    extra = np.column_stack([outcome, h[rows], score[rows], weights, inside[rows]])
-    key = _keys(X, extra)
-    order = np.argsort(key, kind="stable")
-    sorted_key = key[order]
-    first = np.flatnonzero(np.concatenate(([True], sorted_key[1:] != sorted_key[:-1])))
+    # Predictions part equal rows but do not order them: their last bits differ between machines.
+    key = _keys(X, np.column_stack([outcome, weights, inside[rows]]))
+    order = np.lexsort((score[rows], h[rows], key))
+    parts = [values[order] for values in (key, h[rows], score[rows])]
+    first = np.flatnonzero(np.concatenate(([True], np.any([v[1:] != v[:-1] for v in parts], axis=0))))
     counts = np.add.reduceat(count[rows][order], first)
     pick = order[first]
     stratum = 2 * inside[rows][pick].astype(np.int64) + (outcome[pick] > 0.5)
@@ -120,6 +131,8 @@ def make_pair(
     chosen = pick[record]
     return Pair(
         design=design,
+        fine=refine(design, columns, count[rows] * weights, inside[rows]),
+        own=itself,
         X=X[chosen],
         inside=inside[rows][chosen],
         y=np.where(outcome[chosen] < 0, np.nan, outcome[chosen]),
@@ -130,6 +143,16 @@ def make_pair(
         origin=rows[chosen],
         fold=fold,
     )
+
+
+def _separates(block: Block, X: FloatArray, inside: BoolArray) -> bool:
+    """Whether a feature has one value in the group and another one in the reference."""
+    part = X[:, list(block.where)]
+    first, other = part[inside], part[~inside]
+    if not (len(first) and len(other)):
+        return False
+    one = bool((first == first[0]).all()) and bool((other == other[0]).all())
+    return one and bool((first[0] != other[0]).any())
 
 
 def _keys(X: FloatArray, extra: FloatArray) -> NDArray[np.uint64]:

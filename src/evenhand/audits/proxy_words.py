@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
 from scipy import special
 
-from evenhand.audits.proxy_features import Carrier
+from evenhand.audits.proxy_features import FeaturePart, no_test
 from evenhand.audits.proxy_fits import FAITHFUL, Fits
 from evenhand.audits.proxy_gap import Gap
 from evenhand.audits.proxy_sample import Pair
-from evenhand.audits.proxy_scores import interval_of
+from evenhand.audits.proxy_scores import Scores
+from evenhand.kernels.design import Block
 from evenhand.kernels.influence import Functional
 from evenhand.results import Finding, Interval, Verdict
 
@@ -60,7 +62,6 @@ def gap_finding(
         estimate=gap.estimate,
         interval=None if undefined else Interval(low=gap.low, high=gap.high, level=options.level, kind=gap.kind),
         pvalue=gap.pvalue,
-        margin=options.margin,
         counts=counts,
         verdict=Verdict.NOT_COMPUTABLE if undefined else Verdict.INCONCLUSIVE,
         reason=f"The {form} of a group is undefined: no rows in its denominator." if undefined else "",
@@ -68,38 +69,58 @@ def gap_finding(
 
 
 def feature_finding(
-    carrier: Carrier,
+    part: FeaturePart,
     form: Functional,
     options: Options,
     names: Names,
     counts: Counts,
     fits: Fits,
 ) -> Finding:
-    """Return one feature's score as a raw finding."""
-    single = len(carrier.block.levels) == 1
-    reason = "One group has no rows at the feature's values." if math.isnan(carrier.pvalue) else ""
-    if math.isnan(carrier.influence_pvalue):
-        reason = f"The score has neither interval nor test: {fits.no_interval}."
+    """Return what one feature carries as a raw finding."""
+    name = part.block.name
+    single = len(part.block.levels) == 1
+    untested = no_test(form, fits)
+    reason = ""
     if single:
-        reason = (
-            f"All of `{names[0]}` have one value of `{carrier.block.name}`: what another one would do cannot be "
-            "learned. A feature that is the group itself is not a proxy: leave it out."
-        )
+        reason = f"All of `{names[0]}` have one value of `{name}`: what another one would do cannot be learned."
+    elif math.isnan(part.carried):
+        reason = f"What `{name}` carries is undefined: one group has no rows at the values that the other one has."
+    elif math.isnan(part.gate):
+        reason = f"The gap itself has no test, so no part of it is shown to go through `{name}`."
+    elif untested:
+        reason = f"The part of the gap that goes through `{name}` has neither interval nor test: {untested}."
+    elif math.isnan(part.error):
+        reason = f"The uncertainty of what `{name}` carries is undefined on these rows."
+    interval = None
+    if not reason:
+        interval = interval_maker(part, fits)(options.level)
     return Finding(
         audit="proxy",
-        measure=f"{form}:{carrier.block.name}",
+        measure=f"{form}:{name}",
         groups=names,
-        estimate=math.nan if single else carrier.score,
-        interval=None if single else _interval(carrier.low, carrier.high, options.level, fits),
-        pvalue=math.nan if single else carrier.pvalue,
+        estimate=math.nan if single else part.carried,
+        interval=interval,
+        pvalue=math.nan if reason else part.pvalue(options.margin or 0.0),
+        margin=options.margin,
         counts=counts,
         verdict=Verdict.NOT_COMPUTABLE if reason else Verdict.INCONCLUSIVE,
         reason=reason,
     )
 
 
+def interval_maker(part: FeaturePart, fits: Fits) -> Callable[[float], Interval]:
+    """Return the interval of what a feature carries as a function of its coverage."""
+    kind = "linearised" if fits.known else "linearised, of the surrogate"
+
+    def at(level: float) -> Interval:
+        low, high = part.interval(level)
+        return Interval(low=low, high=high, level=level, kind=kind)
+
+    return at
+
+
 def constant_findings(
-    pair: Pair, form: Functional, names: Names, counts: Counts
+    pair: Pair, form: Functional, options: Options, names: Names, counts: Counts
 ) -> tuple[list[Finding], list[Mapping[str, Any]]]:
     """Return a finding without a value for each feature of one value, so that none is dropped in silence."""
     reason = "The feature takes one value in both groups: it carries nothing that could be measured."
@@ -109,6 +130,7 @@ def constant_findings(
             measure=f"{form}:{name}",
             groups=names,
             estimate=math.nan,
+            margin=options.margin,
             counts=counts,
             verdict=Verdict.NOT_COMPUTABLE,
             reason=reason,
@@ -118,48 +140,11 @@ def constant_findings(
     return findings, [{"kind": "feature", "fact": reason, "feature": name} for name in pair.design.constant]
 
 
-def _interval(low: float, high: float, level: float, fits: Fits) -> Interval | None:
-    if fits.no_interval or math.isnan(low):
-        return None
-    return Interval(
-        low=low, high=high, level=level, kind="linearised" if fits.known else "linearised, of the surrogate"
-    )
-
-
-def pair_finding(
-    a: Carrier,
-    b: Carrier,
-    score: float,
-    variance: float,
-    form: Functional,
-    options: Options,
-    names: Names,
-    counts: Counts,
-    fits: Fits,
-) -> Finding:
-    """Return a pair's score as a raw finding; it carries nothing when neither feature does."""
-    low, high = interval_of(float(score), math.sqrt(max(variance, 0.0)), max(a.df + b.df, 1), options.level, form)
-    if 2 * min(a.influence_pvalue, b.influence_pvalue) > 1 - options.level:
-        low = 0.0  # where neither is shown to matter, 0 belongs to the interval
-    pvalue = min(1.0, 2 * min(a.pvalue, b.pvalue)) if not math.isnan(a.pvalue + b.pvalue) else math.nan
-    return Finding(
-        audit="proxy",
-        measure=f"{form}:{a.block.name} × {b.block.name}",
-        groups=names,
-        estimate=float(score),
-        interval=_interval(low, high, options.level, fits),
-        pvalue=pvalue,
-        counts=counts,
-        verdict=Verdict.NOT_COMPUTABLE if math.isnan(pvalue) else Verdict.INCONCLUSIVE,
-        reason="A feature of the pair could not be tested." if math.isnan(pvalue) else "",
-    )
-
-
 def not_computable(
     pair: Pair, form: Functional, options: Options, names: Names, counts: Counts, reason: str
 ) -> tuple[list[Finding], list[Mapping[str, Any]]]:
     """Return a finding without a value for the gap and each feature."""
-    features = [*(b.name for b in pair.design.blocks), *pair.design.constant]
+    features = [*(b.name for b in pair.design.blocks if b.name not in pair.own), *pair.design.constant]
     measures = [str(form), *(f"{form}:{name}" for name in features)]
     findings = [
         Finding(
@@ -167,7 +152,7 @@ def not_computable(
             measure=m,
             groups=names,
             estimate=math.nan,
-            margin=options.margin if k == 0 else None,
+            margin=None if k == 0 else options.margin,
             counts=counts,
             verdict=Verdict.NOT_COMPUTABLE,
             reason=reason,
@@ -239,79 +224,91 @@ def planning(gap: Gap, alpha: float) -> str:
 
 
 def feature_evidence(
-    carrier: Carrier, rank: Mapping[str, float | None], gap: Gap, names: Names, finding: Finding, fits: Fits
+    part: FeaturePart,
+    rank: Mapping[str, float | None],
+    gap: Gap,
+    form: Functional,
+    options: Options,
+    names: Names,
+    finding: Finding,
+    fits: Fits,
 ) -> dict[str, Any]:
-    """Say what stands behind a feature's score."""
-    name = carrier.block.name
-    fact = f"Changing `{name}` moves the influence by {carrier.score:.4f} on average (rank {rank['rank']}). "
-    if carrier.influence_pvalue > carrier.difference_pvalue:
-        fact += (
-            f"Neither predictions nor outcome of `{names[0]}` are shown to depend on it given the other "
-            f"features; its plain association with the group is {carrier.association:.3f}."
-            if carrier.influence_pvalue > 0.05
-            else f"It matters given the other features; the groups differ in it ({carrier.association:.3f})."
-        )
-    elif carrier.difference_pvalue > 0.05:
-        fact += f"The groups do not differ clearly in it (association {carrier.association:.3f})."
-    else:
-        fact += f"The groups differ in it (association {carrier.association:.3f})."
-    if fits.no_interval:
-        fact += f" The score has no interval: {fits.no_interval}."
-    share = -carrier.carried / gap.estimate if gap.estimate else math.nan
-    level = None if finding.interval is None else finding.interval.level
-    known = level is not None and not math.isnan(carrier.carried_low)
-    return {
+    """Say what stands behind what a feature carries: its proxy score, how the groups differ in it, the test."""
+    share = part.carried / gap.estimate if gap.estimate else math.nan
+    tested = finding.interval is not None
+    out: dict[str, Any] = {
         "kind": "feature",
-        "fact": fact,
-        "feature": name,
-        **_score_evidence(finding, fits),
-        "signed_score": carrier.signed,
-        "carried": carrier.carried,
+        "fact": finding.reason or _feature_fact(part, gap, options, names, share),
+        "feature": part.block.name,
+        "carried": finding.estimate,
         "carried_share": share,
-        "carried_interval": {"low": carrier.carried_low, "high": carrier.carried_high, "level": level}
-        if known
-        else None,
-        "association": carrier.association,
-        "association_pvalue": carrier.association_pvalue,
-        "influence_pvalue": carrier.influence_pvalue,
-        "difference_pvalue": carrier.difference_pvalue,
-        "test": "intersection-union: influence and difference of distributions",
-        "ranking": dict(rank),
-        "levels": [dict(row) for row in carrier.profile],
-    }
-
-
-def pair_evidence(a: Carrier, b: Carrier, finding: Finding, fits: Fits, form: Functional) -> dict[str, Any]:
-    """Say what stands behind a pair's score."""
-    return {
-        "kind": "pair",
-        "fact": f"Together `{a.block.name}` and `{b.block.name}` move the influence on {form} by "
-        f"{finding.estimate:.4f} on average.",
-        "features": [a.block.name, b.block.name],
-        **_score_evidence(finding, fits),
-        "beyond_the_larger": finding.estimate - max(a.score, b.score),
-        "test": "Bonferroni over the two features' tests",
-    }
-
-
-def _score_evidence(finding: Finding, fits: Fits) -> dict[str, Any]:
-    return {
-        "score": finding.estimate,
         "interval": None if finding.interval is None else finding.interval.to_dict(),
-        "no_interval": fits.no_interval,
+        "standard_error": part.error,
         "pvalue": finding.pvalue,
+        "test": "normal test of the linearised part of the gap, and the test of the gap itself: both must reject"
+        if tested
+        else "",
+        "carried_pvalue": replace(part, gate=0.0).pvalue(options.margin or 0.0) if tested else math.nan,
+        "gap_pvalue": part.gate,
+        "pvalue_floor": gap.floor,
+        "n_resamples": gap.draws,
+        "score": part.score,
+        "score_interval": None
+        if math.isnan(part.score_low)
+        else {"low": part.score_low, "high": part.score_high, "level": options.level},
+        "signed_score": part.signed,
+        "ranking": dict(rank),
+        "no_interval": no_test(form, fits),
+        "association": part.association,
+        "association_pvalue": part.association_pvalue,
+        "levels": [dict(row) for row in part.profile],
     }
+    if tested and options.margin is not None:
+        out["equivalence_pvalue"] = part.equivalence(options.margin)
+        out["difference_pvalue"] = part.difference()
+    return out
+
+
+def _feature_fact(part: FeaturePart, gap: Gap, options: Options, names: Names, share: float) -> str:
+    name = part.block.name
+    shown = part.gate <= options.alpha
+    of_it = f" ({share:.0%} of it)" if shown and 0 < share < 10 else ""
+    fact = (
+        f"The feature `{name}` carries {part.carried:+.4f} of the gap of {gap.estimate:+.4f}{of_it}: the gap would be "
+        f"about {gap.estimate - part.carried:+.4f} if `{name}` alone were distributed in `{names[0]}` as in "
+        f"`{names[1]}`."
+    )
+    if not shown:
+        fact += (
+            " The gap itself is not shown, so no feature is named as its source; the interval allows for nothing being "
+            "carried."
+        )
+    return fact
+
+
+def pair_rows(
+    blocks: Sequence[tuple[Block, Block]], scores: Scores, alone: Mapping[str, float]
+) -> list[dict[str, Any]]:
+    """Return the proxy score of each pair of features, and by how much it exceeds the larger of the two."""
+    return [
+        {
+            "features": [a.name, b.name],
+            "score": float(scores.found.score[k]),
+            "beyond_the_larger": float(scores.found.score[k]) - max(alone[a.name], alone[b.name]),
+        }
+        for k, (a, b) in enumerate(blocks)
+    ]
 
 
 _SHOWN = (
     "feature",
-    "score",
-    "interval",
-    "signed_score",
-    "pvalue",
     "carried",
     "carried_share",
-    "carried_interval",
+    "interval",
+    "pvalue",
+    "score",
+    "score_interval",
+    "signed_score",
     "association",
     "association_pvalue",
     "ranking",
@@ -319,9 +316,20 @@ _SHOWN = (
 
 
 def feature_table(evidence: Sequence[Mapping[str, Any]], form: Functional) -> list[dict[str, Any]]:
-    """Return one row per feature, the largest score first; `measure` names the finding of each."""
+    """Return one row per feature, the largest part of the gap first; `measure` names the finding of each."""
     rows = [{"measure": f"{form}:{e['feature']}", **{k: e[k] for k in _SHOWN}} for e in evidence]
-    return sorted(rows, key=lambda row: int(row["ranking"]["rank"]))
+    return sorted(rows, key=lambda row: -abs(row["carried"]) if row["carried"] == row["carried"] else math.inf)
+
+
+def own_note(own: Sequence[str], names: Names) -> str:
+    """Say which features are the group itself; empty when there are none."""
+    if not own:
+        return ""
+    said = ", ".join(f"`{name}`" for name in own)
+    return (
+        f"Left out of the proxy audit of `{names[0]}` against `{names[1]}`: {said}, which "
+        f"{'is the group itself' if len(own) == 1 else 'are the group itself'} and no stand-in for it."
+    )
 
 
 def warnings_of(pair: Pair, fits: Fits, form: Functional) -> list[str]:
@@ -337,7 +345,9 @@ def warnings_of(pair: Pair, fits: Fits, form: Functional) -> list[str]:
             )
         slope = float(fits.reports["outcome"]["slope"])
         if not 0.8 <= slope <= 1.25:
-            out.append(f"The outcome model is not calibrated (slope {slope:.2f}, not 1): scores inherit its error.")
+            out.append(
+                f"The outcome model is not calibrated (slope {slope:.2f}, not 1): its error is in what features carry."
+            )
     if any(name == "cal" for name, _ in form.terms):
         out.append(
             "Calibration error has a kink: where the model is well calibrated, its scores are mostly noise, and only "
@@ -350,5 +360,5 @@ def warnings_of(pair: Pair, fits: Fits, form: Functional) -> list[str]:
             "model's own answer at changed features."
         )
     if fits.no_interval:
-        out.append(f"Scores have no interval: {fits.no_interval}.")
+        out.append(f"What features carry has neither interval nor test: {fits.no_interval}.")
     return out

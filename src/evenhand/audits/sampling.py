@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ from evenhand.inference.rates import RateSamples
 from evenhand.inference.rows import RowSamples
 from evenhand.inference.samples import Samples
 from evenhand.inference.tables import TableSamples, balanced_accuracy
+from evenhand.inference.weighted_rates import WeightedRateSamples
 from evenhand.intake import Attribute, AuditData
 from evenhand.intake.values import VALUES
 from evenhand.metrics import METRICS, Metric
@@ -64,6 +66,34 @@ def check_needs(metric: Metric, data: AuditData) -> None:
             f"Metric `{metric.name}` is a function of rows, and these rows stayed on their engine. "
             "Read the data with `rows='keep'`."
         )
+
+
+def largest_difference(metric: Metric, data: AuditData) -> float:
+    """Return the largest difference of a metric that is possible with such data.
+
+    Parameters
+    ----------
+    metric : Metric
+        What is compared.
+    data : AuditData
+        Its score may be a probability, which bounds what has no bound in general.
+
+    Returns
+    -------
+    float
+        Infinite where there is none.
+
+    Examples
+    --------
+    >>> data = AuditData.from_arrays(score=[0.2, 0.7], groups={"g": ["a", "b"]})
+    >>> largest_difference(METRICS["mean_score"], data), largest_difference(METRICS["log_loss"], data)
+    (1.0, inf)
+    """
+    span = metric.high - metric.low
+    bounded = data.score is not None and data.score_kind == "probability"
+    if math.isfinite(span) or not bounded or ("outcome" in metric.needs and data.outcome_kind != "binary"):
+        return span
+    return {"score": 1.0, "absolute_error": 1.0, "squared_error": 1.0, "residual": 2.0}.get(metric.value, span)
 
 
 def samples_of(metric: Metric, data: AuditData, attribute: Attribute) -> Samples:
@@ -134,10 +164,22 @@ def _weighted_rate(metric: Metric, data: AuditData, attribute: Attribute) -> Sam
         w, ww = sums.w[:, bottom].sum(axis=1), sums.ww[:, bottom].sum(axis=1)
         wv, wwv = sums.w[:, top].sum(axis=1), sums.ww[:, top].sum(axis=1)
         n = count[:, bottom].sum(axis=1)
-        return MeanSamples.from_moments(n, w, ww, wv, wwv, wwv, empty_reason=metric.empty)
+        means = MeanSamples.from_moments(n, w, ww, wv, wwv, wwv, empty_reason=metric.empty)
+        return WeightedRateSamples(means, w=w, ww=ww, wwv=wwv)
     cell = cells_of(data)
-    inside = np.isin(cell, bottom)
-    return _means(np.isin(cell, top).astype(float), inside, metric, data, attribute)
+    inside, one = np.isin(cell, bottom), np.isin(cell, top).astype(float)
+    weight, codes = np.asarray(data.weight), attribute.codes
+
+    def total(part: FloatArray) -> FloatArray:
+        sums = np.bincount(codes[inside], weights=(data.count * part)[inside], minlength=len(attribute.labels))
+        return np.asarray(sums, dtype=np.float64)
+
+    return WeightedRateSamples(
+        _means(one, inside, metric, data, attribute),
+        w=total(weight),
+        ww=total(weight**2),
+        wwv=total(weight**2 * one),
+    )
 
 
 def _table_samples(metric: Metric, data: AuditData, attribute: Attribute) -> Samples:

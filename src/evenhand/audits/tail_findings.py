@@ -1,28 +1,35 @@
-"""The tail audit's rows: a difference between two groups, one group's worst case, or why there is none."""
+"""The tail audit's rows: a difference between two groups, one group's worst case, or why there is none.
+
+Verdicts are counted, never fitted: the p-values are exact binomial tests of the rows (`evenhand.inference.quantiles`),
+at every horizon. A fit that is believed gives a level beyond the rows and its upper limit.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from scipy import special
-
-from evenhand.audits.tail_group import GroupTail, summary
+from evenhand.audits.tail_evidence import summary
+from evenhand.audits.tail_group import GroupTail
 from evenhand.audits.tail_words import (
-    detectable,
     difference_sentence,
     generated_sentence,
     level_sentence,
     planning_sentence,
+    unreached_sentence,
 )
-from evenhand.inference.mover import mover_interval
-from evenhand.inference.tails import interval_pvalues, share_pvalues, tail_difference_test
+from evenhand.inference.quantiles import difference_interval, difference_pvalue, level_pvalues
 from evenhand.intake.data import Attribute
 from evenhand.results import Finding, Interval, Verdict
 
-Raw = tuple[Finding, Mapping[str, Any]]
+IntervalAt = Callable[[float], Interval]
+Raw = tuple[Finding, Mapping[str, Any], IntervalAt | None]
+
+# A horizon is chosen so that the smaller group has so many rows for each decision of it.
+ROWS_PER_DECISION = 10
+CHOSEN = (1000.0, 500.0, 200.0, 100.0, 50.0, 20.0, 10.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +37,7 @@ class TailOptions:
     """What a tail audit was asked; see `audit_tail`."""
 
     reference: Mapping[str, str]
-    horizon: float
+    horizon: float | None
     k: int | None
     favourable: str
     score_range: tuple[float, float]
@@ -49,119 +56,138 @@ class TailOptions:
         return self.score_range[1] - self.score_range[0]
 
 
-def difference_finding(a: GroupTail, b: GroupTail, options: TailOptions) -> Raw:
+def chosen_horizon(rows: int) -> float:
+    """Return the longest horizon at which so many rows decide by counting.
+
+    Parameters
+    ----------
+    rows : int
+        Of the smaller group.
+
+    Returns
+    -------
+    float
+        The shortest of all when there are too few rows for any.
+
+    Examples
+    --------
+    >>> chosen_horizon(12_000), chosen_horizon(1_000), chosen_horizon(30)
+    (1000.0, 100.0, 10.0)
+    """
+    return next((m for m in CHOSEN if rows >= ROWS_PER_DECISION * m), CHOSEN[-1])
+
+
+def difference_finding(a: GroupTail, b: GroupTail, horizon: float, options: TailOptions) -> Raw:
     """Compare two groups at the common horizon.
 
     Parameters
     ----------
     a, b : GroupTail
         The group and its reference.
+    horizon : float
+        Decisions.
     options : TailOptions
         What was asked.
 
     Returns
     -------
     Raw
-        Finding and evidence.
+        Finding, evidence and its interval at any level.
     """
-    shown = {"groups": {g.name: summary(g, options.horizon, options.level, options.span) for g in (a, b)}}
-    reasons = [g.reason for g in (a, b) if g.reason]
-    if reasons or a.tail is None or b.tail is None:
-        return _not_computable("ecd", (a.name, b.name), _counts(a, b), _why(reasons, a, b), shown)
-    m = options.horizon
-    one, two = a.tail.level(m), b.tail.level(m)
-    test = tail_difference_test(a.tail, b.tail, m, n_resamples=options.n_resamples, seed=options.seed)
-    if math.isnan(test.pvalue):
-        return _not_computable("ecd", (a.name, b.name), _counts(a, b), "The test's statistic is undefined.", shown)
-    ends = [float(e) for g in (a, b) for e in (g.intervals.low[-1], g.intervals.high[-1])]  # type: ignore[union-attr]
-    z = float(special.ndtri((1 + options.level) / 2))
-    low, high = mover_interval(one, two, lambda _: (ends[0], ends[1], ends[2], ends[3]), z, ratio=False)
-    # Permutation alone rejects too often when the tails' forms differ (calibration/tail.py): the larger of the two
-    # p-values is used, which also keeps the verdict and the interval together.
-    by_interval, inside = interval_pvalues(one - two, low, high, options.level, options.margin or 0.0)
-    least = detectable(max(one - two - low, high - (one - two)), options.level, options.alpha)
+    shown = {"groups": {g.name: summary(g, horizon, options.level, options.span) for g in (a, b)}}
+    levels = [g.level_at(horizon, options.level) for g in (a, b)]
+    if any(math.isnan(x.value) for x in levels):
+        return _not_computable("ecd", (a.name, b.name), horizon, [a, b], shown)
+    share, margin = 1 / horizon, options.margin or 0.0
+
+    def interval(level: float) -> Interval:
+        low, high = difference_interval(a.cd, b.cd, share, level, highest=(a.ceiling, b.ceiling))
+        return Interval(low=low, high=high, level=level, kind="order statistics of both groups")
+
+    def above(value: float) -> float:
+        return difference_pvalue(a.cd, b.cd, share, value, highest_b=b.ceiling)
+
+    def below(value: float) -> float:
+        return difference_pvalue(b.cd, a.cd, share, -value, highest_b=a.ceiling)
+
+    plain = interval(options.level)
+    estimate = min(max(levels[0].value - levels[1].value, plain.low), plain.high)
     evidence: dict[str, Any] = {
-        "fact": difference_sentence(a, b, m),
-        "planning": planning_sentence(least, one - two, a, b),
-        "values": {a.name: one, b.name: two},
-        "horizon": m,
-        "minimum_detectable_difference": least,
+        "fact": difference_sentence(a, b, levels[0].value, levels[1].value, horizon),
+        "planning": planning_sentence(plain),
+        "values": {a.name: levels[0].value, b.name: levels[1].value},
+        "horizon": horizon,
         "acd": a.acd - b.acd,
         "cvar": a.cvar - b.cvar,
-        "test": f"{test.method}; or the interval, whichever p-value is larger",
-        "statistic": test.statistic,
-        "n_resamples": test.n_resamples,
-        "pvalue_permutation": test.pvalue,
-        "pvalue_interval": by_interval,
-        "pvalue_floor": test.floor,
-        "pvalue_low": test.pvalue_low,
-        "pvalue_high": test.pvalue_high,
+        "test": "counts above the two levels, exact in each group, at every level the reference may have",
         **shown,
     }
     if options.margin is not None:
-        evidence["equivalence_pvalue"] = inside
+        evidence["equivalence_pvalue"] = max(below(margin), above(-margin))
+        evidence["difference_pvalue"] = min(1.0, 2 * min(above(0.0), below(0.0)))
     finding = Finding(
         audit="tail",
         measure="ecd",
         groups=(a.name, b.name),
-        estimate=one - two,
-        interval=Interval(low=low, high=high, level=options.level, kind="mover of return levels"),
-        pvalue=max(test.pvalue, by_interval),
+        estimate=estimate,
+        interval=plain,
+        pvalue=min(1.0, 2 * min(above(margin), below(-margin))),
         margin=options.margin,
         counts=_counts(a, b),
     )
-    return finding, evidence
+    return finding, evidence, interval
 
 
-def level_finding(group: GroupTail, options: TailOptions) -> Raw:
-    """State one group's worst case at the common horizon, and test by counting whether anybody is better off.
+def level_finding(group: GroupTail, horizon: float, options: TailOptions) -> Raw:
+    """State one group's worst case at the common horizon, and test whether it lies above the margin.
 
     Parameters
     ----------
     group : GroupTail
         With or without a fit.
+    horizon : float
+        Decisions.
     options : TailOptions
         What was asked.
 
     Returns
     -------
     Raw
-        Finding and evidence.
+        Finding, evidence and its interval at any level.
     """
-    shown = summary(group, options.horizon, options.level, options.span)
+    shown = summary(group, horizon, options.level, options.span)
     names = (group.name, group.other)
-    if group.reason or group.tail is None or group.intervals is None:
-        return _not_computable("return_level", names, _counts(group), _why([group.reason], group), shown)
-    beyond = None if options.margin is None else int((group.cd > options.margin).sum())
-    more, fewer = share_pvalues(int((group.cd > 0).sum()), beyond, group.cd.size, 1 / options.horizon)
+    found = group.level_at(horizon, options.level)
+    if math.isnan(found.value):
+        return _not_computable("return_level", names, horizon, [group], shown)
+
+    def interval(level: float) -> Interval:
+        at = group.level_at(horizon, level)
+        return Interval(low=at.low, high=at.high, level=level, kind=at.kind)
+
+    margin = options.margin or 0.0
+    larger, smaller = level_pvalues(group.cd, 1 / horizon, margin)
     evidence = shown | {
-        "fact": level_sentence(group, options.horizon, options.level, high_is_good=options.favourable == "high"),
-        "planning": "",
-        "test": "binomial: more than one in the horizon would be better off",
-        "equivalence_pvalue": fewer,
+        "fact": level_sentence(group, found, horizon, options.level, margin, high_is_good=options.favourable == "high"),
+        "planning": planning_sentence(interval(options.level)),
+        "test": "binomial: more than one in the horizon would gain more than the margin",
+        "above_margin": int((group.cd > margin).sum()),
     }
+    if options.margin is not None:
+        # What cannot be larger than the margin needs no rows to show it.
+        evidence["equivalence_pvalue"] = 0.0 if group.ceiling <= margin else smaller
+        evidence["difference_pvalue"] = min(1.0, 2 * level_pvalues(group.cd, 1 / horizon, 0.0)[0])
     finding = Finding(
         audit="tail",
         measure="return_level",
         groups=names,
-        estimate=group.tail.level(options.horizon),
-        interval=Interval(
-            low=float(group.intervals.low[-1]),
-            high=float(group.intervals.high[-1]),
-            level=options.level,
-            kind=group.intervals.kind[-1],
-        ),
-        pvalue=more,
+        estimate=found.value,
+        interval=interval(options.level),
+        pvalue=min(1.0, 2 * larger),
         margin=options.margin,
         counts=_counts(group),
     )
-    return finding, evidence
-
-
-def _why(reasons: list[str], *groups: GroupTail) -> str:
-    said = "; ".join(reasons)
-    said = said[:1].upper() + said[1:] + "."
-    return said + "".join(generated_sentence(group) for group in groups)
+    return finding, evidence, interval
 
 
 def _counts(*groups: GroupTail) -> dict[str, dict[str, float]]:
@@ -177,22 +203,21 @@ def _counts(*groups: GroupTail) -> dict[str, dict[str, float]]:
 
 
 def _not_computable(
-    measure: str,
-    names: tuple[str, ...],
-    counts: Mapping[str, Mapping[str, float]],
-    reason: str,
-    shown: Mapping[str, Any],
+    measure: str, names: tuple[str, ...], horizon: float, groups: list[GroupTail], shown: Mapping[str, Any]
 ) -> Raw:
+    """Say why there is no level at a horizon beyond the rows."""
+    reasons = [unreached_sentence(g, horizon) for g in groups]
+    reason = " ".join(r for r in reasons if r) + "".join(generated_sentence(group) for group in groups)
     finding = Finding(
         audit="tail",
         measure=measure,
         groups=names,
         estimate=math.nan,
-        counts=counts,
+        counts=_counts(*groups),
         verdict=Verdict.NOT_COMPUTABLE,
         reason=reason,
     )
-    return finding, shown
+    return finding, shown, None
 
 
 def refused(attribute: Attribute, options: TailOptions, reason: str) -> Iterator[Raw]:
@@ -202,4 +227,13 @@ def refused(attribute: Attribute, options: TailOptions, reason: str) -> Iterator
         if a != b:
             names = (attribute.group_name(a), attribute.group_name(b))
             counts = {attribute.group_name(c): {"rows": int((attribute.codes == c).sum())} for c in (a, b)}
-            yield _not_computable("ecd", names, counts, reason.rstrip(".") + ".", {})
+            finding = Finding(
+                audit="tail",
+                measure="ecd",
+                groups=names,
+                estimate=math.nan,
+                counts=counts,
+                verdict=Verdict.NOT_COMPUTABLE,
+                reason=reason.rstrip(".") + ".",
+            )
+            yield finding, {}, None

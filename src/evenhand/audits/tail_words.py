@@ -1,27 +1,30 @@
-"""The tail audit in words: what a return level means, what a difference means, what could have been seen."""
+"""The tail audit in words: what a return level means, what a difference means, what is already ruled out."""
 
 from __future__ import annotations
 
 import math
 
-from scipy import special
-
-from evenhand.audits.tail_group import GroupTail
-
-_POWER = 0.8
+from evenhand.audits.tail_group import GroupTail, Level
+from evenhand.results import Interval
 
 
-def level_sentence(group: GroupTail, horizon: float, level: float, *, high_is_good: bool) -> str:
+def level_sentence(
+    group: GroupTail, found: Level, horizon: float, level: float, margin: float, *, high_is_good: bool
+) -> str:
     """Say what the worst-treated person of so many decisions goes through.
 
     Parameters
     ----------
     group : GroupTail
-        With a fit.
+        The group.
+    found : Level
+        Its level at the horizon.
     horizon : float
         Decisions.
     level : float
         Coverage of the interval.
+    margin : float
+        A level up to this is no disadvantage.
     high_is_good : bool
         Whether a higher score is the better one.
 
@@ -29,27 +32,36 @@ def level_sentence(group: GroupTail, horizon: float, level: float, *, high_is_go
     -------
     str
     """
-    assert group.tail is not None
-    assert group.intervals is not None
-    value, low, high = group.tail.level(horizon), float(group.intervals.low[-1]), float(group.intervals.high[-1])
     better, worse = ("rise", "fall") if high_is_good else ("fall", "rise")
-    if group.tail.scale == 0:
-        return (
-            f"None of {group.cd.size:,} members of `{group.name}` would be better off as `{group.other}`: with 95 % "
-            f"confidence fewer than one in {group.cd.size / 3:,.0f} would."
+    people, other = f"In {horizon:,.0f} decisions about `{group.name}`", f"had they been recorded as `{group.other}`"
+    interval = f"{level:.0%} interval {_ends(found.low, found.high)}"
+    digits = digits_for(found.high - found.low)
+    if abs(found.value) < 1e-9:
+        said = f"{people}, expect nobody whose score would {better} {other} (level 0, {interval})"
+    elif found.value > 0:
+        said = (
+            f"{people}, expect one person whose score would {better} by {found.value:.{digits}f} or more {other} "
+            f"({interval})"
         )
+    else:
+        said = (
+            f"{people}, all but one would see their score {worse} by at least {abs(found.value):.{digits}f} {other} "
+            f"(level {found.value:.{digits}f}, {interval}); a level of at most {margin:g} is no disadvantage, however "
+            "low"
+        )
+    return f"{said}; {beside(group)}{_possible(group)}."
+
+
+def _ends(low: float, high: float) -> str:
     digits = digits_for(high - low)
-    interval = f"{level:.0%} interval {low:.{digits}f} to {high:.{digits}f}"
-    if value > 0:
-        return (
-            f"In {horizon:,.0f} decisions about `{group.name}`, expect one person whose score would {better} by "
-            f"{value:.{digits}f} had they been recorded as `{group.other}` ({interval}); {beside(group)}."
-        )
-    return (
-        f"In {horizon:,.0f} decisions about `{group.name}`, all but one would see their score {worse} by at least "
-        f"{-value:.{digits}f} had they been recorded as `{group.other}` (change {value:.{digits}f}, {interval}); "
-        f"{beside(group)}."
-    )
+    return f"{low:.{digits}f} to {high:.{digits}f}" if math.isfinite(high) else f"{low:.{digits}f} or more"
+
+
+def _possible(group: GroupTail) -> str:
+    """Say where a logistic model's largest possible change is known."""
+    if math.isnan(group.shift):
+        return ""
+    return f"; the model is logistic in this attribute, so no change can exceed {_short(group.ceiling)}"
 
 
 def digits_for(width: float) -> int:
@@ -60,13 +72,25 @@ def digits_for(width: float) -> int:
 
 
 def beside(group: GroupTail) -> str:
-    """Say what was seen, beside every number that was fitted."""
+    """Say what was seen, beside every number."""
     n = group.cd.size
     # Rule of three: none of n rows lies above the largest.
     return (
         f"the largest change among {n:,} rows is {_short(group.cd[0])}, and with 95 % confidence at most "
         f"{min(1.0, -math.log(0.05) / n):.2g} of such people lie above it"
     )
+
+
+def unreached_sentence(group: GroupTail, horizon: float) -> str:
+    """Say why a group has no level at a horizon beyond its rows; empty when it has one."""
+    n = group.cd.size
+    if horizon <= n or (not group.doubt and group.tail is not None):
+        return ""
+    doubt = group.doubt[:1].upper() + group.doubt[1:]
+    return (
+        f"{doubt}; {n:,} rows alone do not reach one decision in {horizon:,.0f}. "
+        + (f"Counting answers for horizons of up to {n // 4:,}. " if n >= 40 else "")
+    ).rstrip()
 
 
 def generated_sentence(group: GroupTail) -> str:
@@ -81,11 +105,22 @@ def generated_sentence(group: GroupTail) -> str:
     )
 
 
-def difference_sentence(a: GroupTail, b: GroupTail, horizon: float) -> str:
-    """Say how the worst cases of two groups differ at one horizon."""
-    assert a.tail is not None
-    assert b.tail is not None
-    one, two = a.tail.level(horizon), b.tail.level(horizon)
+def difference_sentence(a: GroupTail, b: GroupTail, one: float, two: float, horizon: float) -> str:
+    """Say how the worst cases of two groups differ at one horizon.
+
+    Parameters
+    ----------
+    a, b : GroupTail
+        The group and its reference.
+    one, two : float
+        Their levels.
+    horizon : float
+        Decisions.
+
+    Returns
+    -------
+    str
+    """
     return (
         f"In {horizon:,.0f} decisions the worst change by being recorded as the other group is {_short(one)} for "
         f"`{a.name}` and {_short(two)} for `{b.name}`: a difference of {one - two:+.3g}. On average the changes are "
@@ -93,37 +128,12 @@ def difference_sentence(a: GroupTail, b: GroupTail, horizon: float) -> str:
     )
 
 
-def detectable(side: float, level: float, alpha: float) -> float:
-    """Return the difference that would have been shown four times in five.
-
-    Parameters
-    ----------
-    side : float
-        From the estimate to the farther end of its interval: the interval decides, and its sides differ.
-    level : float
-        Of the interval.
-    alpha : float
-        Error rate.
-
-    Returns
-    -------
-    float
-    """
-    wanted = special.ndtri(1 - alpha / 2) + special.ndtri(_POWER)
-    return float(wanted / special.ndtri((1 + level) / 2) * side)
-
-
-def planning_sentence(least: float, estimate: float, a: GroupTail, b: GroupTail) -> str:
-    """Say what could have been detected, and how many rows would show what was seen."""
-    if not (math.isfinite(least) and least > 0):
-        return ""
-    said = f"A difference of {least:.2g} would have been shown 4 times in 5 (before correction for multiplicity)."
-    if 0 < abs(estimate) < least:
-        factor = (least / abs(estimate)) ** 2
-        rows = [math.ceil(g.cd.size * factor) for g in (a, b)]
-        if max(rows) < 1e9:
-            said += f" To show one as large as that seen, about {rows[0]:,} and {rows[1]:,} rows are needed."
-    return said
+def planning_sentence(interval: Interval) -> str:
+    """Say which values the rows already rule out."""
+    low, high = interval.low, interval.high
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return f"With {interval.level:.0%} confidence it is at least {low:.3g}." if math.isfinite(low) else ""
+    return f"Values outside {_ends(low, high)} are ruled out at {interval.level:.0%} (before correction)."
 
 
 def _short(value: float) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.audits.region import Box
 from evenhand.errors import UsageError
 from evenhand.kernels.flow import QuadraticForm, flow, stability_limit, step_sizes
 from evenhand.kernels.flow_error import euler_bound
@@ -18,7 +19,7 @@ from evenhand.kernels.linesearch import search
 from evenhand.kernels.losses import ProbabilityLoss
 from evenhand.models.gradient import precision
 from evenhand.models.gradient_view import ModelView
-from evenhand.similarity.metric import FairMetric, MetricRows
+from evenhand.similarity.metric import FairMetric
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -39,56 +40,12 @@ class MapOptions:
     steps: int
     schedule: str
     flow_tolerance: float
-    stay_in_range: bool
+    limit: str
     freeze: tuple[str, ...]
     points: int
     allow_unstable: bool
     batch_rows: int | None
     workers: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Box:
-    """The observed range of the people a metric was learned from.
-
-    Parameters
-    ----------
-    directions : ndarray, shape (inputs, r)
-        The free directions of the metric.
-    low, high : ndarray, shape (r,)
-        Range of the coordinates along them.
-    column_low, column_high : ndarray, shape (inputs,)
-        Range of each input; a yes-or-no input may lie half a unit outside.
-    two_values : ndarray of bool, shape (inputs,)
-        Inputs with two values that are no category of a larger column.
-    """
-
-    directions: FloatArray
-    low: FloatArray
-    high: FloatArray
-    column_low: FloatArray
-    column_high: FloatArray
-    two_values: BoolArray
-
-    def keep(self, X: FloatArray, start: FloatArray) -> FloatArray:
-        """Bring positions back to the range of every direction and every input.
-
-        Somebody who starts outside the range of the others may stay there, but goes no further out.
-        """
-        at, began = X @ self.directions, start @ self.directions
-        held = np.clip(at, np.minimum(self.low, began), np.maximum(self.high, began))
-        moved = X + (held - at) @ self.directions.T
-        return np.clip(moved, np.minimum(self.column_low, start), np.maximum(self.column_high, start))
-
-    def inside_directions(self, X: FloatArray) -> BoolArray:
-        """Mark positions inside the range of every free direction."""
-        at = X @ self.directions
-        slack = 1e-9 * (1.0 + np.abs(self.high - self.low))
-        return np.asarray(((at >= self.low - slack) & (at <= self.high + slack)).all(axis=1))
-
-    def inside_columns(self, X: FloatArray) -> BoolArray:
-        """Mark positions inside the range of every input."""
-        return np.asarray(((self.column_low - 1e-9 <= X) & (self.column_high + 1e-9 >= X)).all(axis=1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -122,39 +79,6 @@ class Moved:
             wrong=self.wrong[:, index],
             stopped=self.stopped[index],
         )
-
-
-def observed_box(rows: MetricRows, form: QuadraticForm) -> Box:
-    """Return the range of the rows a metric was learned from.
-
-    Parameters
-    ----------
-    rows : MetricRows
-        The rows.
-    form : QuadraticForm
-        Whose free directions count; without any, the cheapest direction.
-
-    Returns
-    -------
-    Box
-    """
-    used = rows.count > 0
-    X = rows.X[used]
-    directions = form.free_directions()
-    if directions.shape[1] == 0:
-        directions = np.linalg.eigh(form.dense())[1][:, :1]
-    at = X @ directions
-    two = np.array([np.unique(column).size <= 2 for column in X.T])
-    category = np.array([i.category is not None for i in rows.space.inputs])
-    half = np.where(two | category, 0.5 * np.where(category, 1.0, np.ptp(X, axis=0)), 0.0)
-    return Box(
-        directions=directions,
-        low=at.min(axis=0),
-        high=at.max(axis=0),
-        column_low=np.where(category, 0.0, X.min(axis=0)) - half,
-        column_high=np.where(category, 1.0, X.max(axis=0)) + half,
-        two_values=two & ~category,
-    )
 
 
 def check_step(form: QuadraticForm, options: MapOptions) -> float:
@@ -227,7 +151,7 @@ def move(
 
     shared: dict[str, Any] = {
         "penalty": options.penalty, "observe": observe, "movable": movable, "tile": tile,
-        "progress": progress, "keep": box.keep if options.stay_in_range else None, "workers": options.workers,
+        "progress": progress, "keep": None if options.limit == "none" else box.keep, "workers": options.workers,
     }  # fmt: skip
     marks = checkpoints(options.steps)
     if options.method == "euler":
@@ -329,21 +253,14 @@ def _searched(
     options: MapOptions, tile: int, progress: Progress | None,
 ) -> Moved:  # fmt: skip
     directions = box.directions if movable is None else box.directions * movable[:, None]
-    blocks = view.space.blocks
-    low, high = box.column_low, box.column_high
-
-    def snap(at: FloatArray) -> FloatArray:
-        out = np.clip(at, low, high)
-        two = box.two_values
-        if two.any():
-            small, large = low[two] + (high - low)[two] / 4, high[two] - (high - low)[two] / 4
-            out[:, two] = np.where(out[:, two] > (small + large) / 2, large, small)
-        for block in blocks:
-            top = out[:, block].argmax(axis=1)
-            out[:, block] = (np.arange(block.size)[None, :] == top[:, None]).astype(np.float64)
-        return out
-
-    free = bool(form.square(directions.T).max(initial=0.0) <= 1e-9)
+    span = box.reach if options.limit == "groups" else np.full_like(box.reach, np.inf)
+    low, high = box.low, box.high
+    several = directions.ndim == 3
+    free = form.basis is not None or (not several and bool(form.square(directions.T).max(initial=0.0) <= 1e-9))
+    if several:  # one run of rows for each variant of the metric
+        run = X.shape[0] // directions.shape[0]
+        directions, low, high, span = (np.repeat(a, run, axis=0) for a in (directions, low, high, span))
+        tile = tile if free else X.shape[0]
 
     def objective(at: FloatArray, rows: IntArray) -> FloatArray:
         value = view.loss.log_value(view.score(at), y[rows])
@@ -352,14 +269,14 @@ def _searched(
         return np.exp(np.minimum(value, 700.0)) - options.penalty * form.square(at - X[rows])
 
     ends = [
-        search(X, objective, directions, box.low, box.high, points=options.points, reach=r, snap=snap,
+        search(X, objective, directions, low, high, points=options.points, span=span, reach=r, snap=box.snap,
                tile=tile, progress=progress if r == REACHES[-1] else None)
-        for r in REACHES
+        for r in (REACHES[-1:] if several else REACHES)
     ]  # fmt: skip
     outputs = [_in_tiles(view.score, at, tile) for at in (X, *ends)]
     return Moved(
         end=ends[-1],
-        clock=np.array([0.0, *REACHES]),
+        clock=np.array([0.0, *REACHES[-len(ends) :]]),
         log_loss=np.stack([view.loss.log_value(out, y) for out in outputs]),
         wrong=np.stack([view.loss.wrong(out, y) for out in outputs]),
         stopped=np.zeros(X.shape[0], dtype=bool),

@@ -1,29 +1,97 @@
 """From raw p-values to adjusted ones and verdicts: the one place where a finding is judged.
 
-Two families are corrected apart: the tests of "no difference" (a false `disparity` has probability at
-most alpha over the whole family) and, where a margin is set, the tests of "not inside the margin" (the
-same for a false `equivalent`). An audit hands over raw findings with, in their evidence,
+A finding is about one quantity with one null value, 0 for a difference and 1 for a ratio.
+
+=============  ====================================================  ===============================================
+family         without a margin                                      with a margin
+=============  ====================================================  ===============================================
+`disparity`    ``pvalue``: it equals the null value                  ``pvalue``: it lies inside the margin
+`equivalent`   never                                                 ``equivalence_pvalue``: it lies outside
+only words     never                                                 ``difference_pvalue``: it equals the null value
+=============  ====================================================  ===============================================
+
+Each family is corrected apart, so that a false `disparity` has probability at most alpha over the whole run, and so
+has a false `equivalent`. An audit hands over raw findings with, in their evidence,
 
 * ``fact``: the sentence that states what was seen,
-* ``equivalence_pvalue``: where a margin was set,
+* ``equivalence_pvalue``, ``difference_pvalue``: where a margin is set,
 * ``planning``: what could have been detected, for a finding that decides nothing,
-* ``adjusted_pvalue``: where the audit has adjusted some of its findings jointly ("max-t").
+* ``pvalue_floor``, ``n_resamples``: the smallest p-value its test could give, and how many random draws it made,
+* ``adjusted_pvalue``: where the audit has adjusted some of its findings jointly ("max-t"),
+
+and, where it can, a function from a level to the interval at that level (`AuditResult.interval_at`): the interval at
+the level at which the finding was judged is written into the evidence as ``verdict_interval``.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.audits.hypotheses import even_shares, hierarchy
+from evenhand.audits.verdict_words import Judgement, sentence
 from evenhand.inference.multiplicity import adjust, gatekeeping, share_out
-from evenhand.results import AuditResult, Finding, Verdict
+from evenhand.results import AuditResult, Finding, Interval, Verdict
 
 FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+
+_WRITTEN = ("verdict_interval", "equivalence_pvalue_adjusted", "difference_pvalue_adjusted")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Family:
+    """Raw and adjusted p-values of one question asked of all findings, and how many were asked."""
+
+    raw: FloatArray
+    adjusted: FloatArray
+    asked: int
+
+    def level(self, i: int, alpha: float) -> float:
+        """Return the level at which one finding was tested: its raw p-value is at most this just when it is shown."""
+        raw, adjusted = float(self.raw[i]), float(self.adjusted[i])
+        if math.isnan(adjusted):
+            return math.nan
+        own = alpha * raw / adjusted if adjusted > 0 else 0.0
+        return max(own, alpha / max(self.asked, 1)) if adjusted <= alpha else own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneSided:
+    """Intervals of a ratio that is asked only whether it is larger than a tolerance.
+
+    Called with a level it returns the interval from a lower limit upwards, which shows a value beyond the tolerance;
+    `inside` returns the one up to an upper limit, which shows a value inside it.
+
+    Parameters
+    ----------
+    lower, upper : callable
+        From the chance that the limit is wrong to the limit.
+    kind : str
+        How the limits are made.
+
+    Examples
+    --------
+    >>> limits = OneSided(lower=lambda tail: 1.1, upper=lambda tail: 1.2, kind="exact, one-sided")
+    >>> limits(0.95).high, limits.inside(0.95).high
+    (inf, 1.2)
+    """
+
+    lower: Callable[[float], float]
+    upper: Callable[[float], float]
+    kind: str
+
+    def __call__(self, level: float) -> Interval:
+        """Return the interval from the lower limit upwards."""
+        return Interval(low=self.lower(1 - level), high=math.inf, level=level, kind=self.kind)
+
+    def inside(self, level: float) -> Interval:
+        """Return the interval up to the upper limit."""
+        return Interval(low=0.0, high=self.upper(1 - level), level=level, kind=self.kind)
 
 
 def settle(results: Sequence[AuditResult], *, alpha: float, correction: str = "holm") -> tuple[AuditResult, ...]:
@@ -36,13 +104,15 @@ def settle(results: Sequence[AuditResult], *, alpha: float, correction: str = "h
     alpha : float
         The error rate over the family.
     correction : {"holm", "bonferroni", "bh", "gatekeeping", "max-t", "none"}
-        How p-values are adjusted; see `evenhand.inference.multiplicity`. "gatekeeping" tests the audits in their
-        order; "max-t" takes the audit's own joint adjustment where there is one and Holm elsewhere.
+        How p-values are adjusted; see `evenhand.inference.multiplicity`. "gatekeeping" follows
+        `evenhand.audits.hypotheses.hierarchy`; "max-t" takes the audit's own joint adjustment where there is one and
+        Holm elsewhere.
 
     Returns
     -------
     tuple of AuditResult
-        The same results with adjusted p-values, verdicts and reasons.
+        The same results with adjusted p-values, verdicts and reasons, and in the evidence the adjusted p-values of
+        the other two questions and the interval at the verdict's own level.
 
     Examples
     --------
@@ -53,55 +123,105 @@ def settle(results: Sequence[AuditResult], *, alpha: float, correction: str = "h
     <Verdict.DISPARITY: 'disparity'>
     """
     rows = [(f, e) for r in results for f, e in zip(r.findings, r.evidence, strict=True)]
-    audit = np.array([i for i, r in enumerate(results) for _ in r.findings], dtype=int)
-    raw = np.array([f.pvalue for f, _ in rows], dtype=float)
-    joint = np.array([e.get("adjusted_pvalue", math.nan) for _, e in rows], dtype=float)
-    adjusted = _adjusted(raw, audit, joint, correction)
-    outside = np.array([e.get("equivalence_pvalue", math.nan) for _, e in rows], dtype=float)
-    inside = _adjusted(outside, audit, np.full(len(rows), math.nan), correction)
-    judged = iter(
-        [
-            _judge(f, str(e.get("fact", "")), str(e.get("planning", "")), float(p), float(q), alpha)
-            for (f, e), p, q in zip(rows, adjusted, inside, strict=True)
-        ]
-    )
-    return tuple(r.with_findings([next(judged) for _ in r.findings]) for r in results)
-
-
-def _adjusted(raw: FloatArray, audit: IntArray, joint: FloatArray, correction: str) -> FloatArray:
-    """Adjust one family; findings without a p-value do not count."""
-    if correction == "gatekeeping":
-        return gatekeeping(raw, audit)
-    if correction != "max-t":
-        return adjust(raw, method=correction)
-    together = ~np.isnan(joint) & ~np.isnan(raw)
-    # A joint value cannot be below the raw one: draws are finite.
-    inner = np.where(together, np.maximum(joint, raw), adjust(np.where(together, math.nan, raw), method="holm"))
-    return share_out(inner, together.astype(int))
-
-
-def _judge(finding: Finding, fact: str, planning: str, p: float, q: float, alpha: float) -> Finding:
-    if finding.verdict is Verdict.NOT_COMPUTABLE:
-        return finding
-    margin = "" if finding.margin is None else f" the margin of {finding.margin:g}"
-    if q <= alpha:
-        verdict = Verdict.EQUIVALENT
-        decided = f"It is shown to lie inside{margin} (adjusted p {_p(q)} for lying outside)"
-        decided += f", although it differs from none (adjusted p {_p(p)})." if p <= alpha else "."
-    elif p <= alpha:
-        verdict = Verdict.DISPARITY
-        decided = f"Chance alone explains it badly (adjusted p {_p(p)}, error rate {alpha:g})."
-    else:
-        verdict = Verdict.INCONCLUSIVE
-        decided = (
-            f"This is compatible with chance (adjusted p {_p(p)}), which does not show that there is no disparity."
+    audit = [r.audit for r in results for _ in r.findings]
+    makers = [m for r in results for m in (r.interval_at or (None,) * len(r))]
+    beyond = _family([f.pvalue for f, _ in rows], audit, correction, [e.get("adjusted_pvalue") for _, e in rows])
+    inside = _family([e.get("equivalence_pvalue") for _, e in rows], audit, correction)
+    differs = _family([e.get("difference_pvalue") for _, e in rows], audit, correction)
+    closed = _closed(beyond, audit, alpha) if correction == "gatekeeping" else {}
+    judged: list[tuple[Finding, Mapping[str, Any]]] = []
+    for i, (finding, evidence) in enumerate(rows):
+        if finding.verdict is Verdict.NOT_COMPUTABLE:
+            judged.append((finding, evidence))
+            continue
+        known = Judgement(
+            alpha=alpha,
+            beyond=float(beyond.adjusted[i]),
+            inside=float(inside.adjusted[i]),
+            differs=float(differs.adjusted[i]),
+            waits_for=closed.get(audit[i], ""),
         )
-        if not math.isnan(q):
-            decided += f" Nor is it shown to lie inside{margin} (adjusted p {_p(q)})."
-        decided = f"{decided} {planning}"
-    reason = " ".join(part for part in (fact, decided.strip()) if part)
-    return replace(finding, pvalue_adjusted=p, verdict=verdict, reason=reason)
+        verdict = _verdict(known)
+        levels = [family.level(i, alpha) for family in (beyond, inside, differs)]
+        level = _level(verdict, known, levels, one_sided=isinstance(makers[i], OneSided))
+        if verdict is Verdict.INCONCLUSIVE and differs.raw[i] > 1 - level:
+            known = replace(known, differs=math.nan)  # said only where the interval shown beside it says so too
+        shown = replace(finding, pvalue_adjusted=known.beyond, verdict=verdict)
+        written = {k: v for k, v in evidence.items() if k not in _WRITTEN}
+        for key, family in (("equivalence_pvalue", inside), ("difference_pvalue", differs)):
+            if key in written:
+                written[f"{key}_adjusted"] = float(family.adjusted[i])
+        interval = _interval(shown, makers[i], level, written)
+        if interval is not None:
+            written["verdict_interval"] = interval.to_dict()
+        judged.append((replace(shown, reason=sentence(shown, written, known, interval)), written))
+    rest = iter(judged)
+    told = [[next(rest) for _ in r.findings] for r in results]
+    return tuple(
+        replace(r, findings=tuple(f for f, _ in part), evidence=tuple(e for _, e in part))
+        for r, part in zip(results, told, strict=True)
+    )
 
 
-def _p(value: float) -> str:
-    return f"{value:.2g}" if value >= 1e-4 else f"{value:.0e}"
+def _family(
+    values: Sequence[float | None],
+    audit: Sequence[str],
+    correction: str,
+    joint: Sequence[float | None] | None = None,
+) -> _Family:
+    """Adjust one family; findings without a p-value do not count. Only `disparity` has gates and joint values."""
+    raw = np.array([math.nan if v is None else v for v in values], dtype=np.float64)
+    asked = int(np.sum(~np.isnan(raw)))
+    if correction == "gatekeeping":
+        present = list(dict.fromkeys(a for a, p in zip(audit, raw, strict=True) if not math.isnan(p)))
+        shares, opens = (even_shares(present), {}) if joint is None else hierarchy(present)
+        return _Family(raw=raw, adjusted=gatekeeping(raw, audit, shares=shares, opens=opens), asked=asked)
+    if correction != "max-t":
+        return _Family(raw=raw, adjusted=adjust(raw, method=correction), asked=asked)
+    known = np.array([math.nan if v is None else v for v in joint or [None] * len(raw)], dtype=np.float64)
+    together = ~np.isnan(known) & ~np.isnan(raw)
+    # A joint value cannot be below the raw one: draws are finite.
+    inner = np.where(together, np.maximum(known, raw), adjust(np.where(together, math.nan, raw), method="holm"))
+    return _Family(raw=raw, adjusted=share_out(inner, together.astype(int)), asked=asked)
+
+
+def _closed(family: _Family, audit: Sequence[str], alpha: float) -> dict[str, str]:
+    """Return the audits whose gate has not opened, with the one they wait for."""
+    present = {a for a, p in zip(audit, family.raw, strict=True) if not math.isnan(p)}
+    _, opens = hierarchy([a for a in dict.fromkeys(audit) if a in present])
+    shown = {a for a, p in zip(audit, family.adjusted, strict=True) if p <= alpha}
+    return {name: first for first, names in opens.items() if first not in shown for name in names}
+
+
+def _verdict(known: Judgement) -> Verdict:
+    if known.inside <= known.alpha:
+        return Verdict.EQUIVALENT
+    return Verdict.DISPARITY if known.beyond <= known.alpha else Verdict.INCONCLUSIVE
+
+
+def _level(verdict: Verdict, known: Judgement, levels: Sequence[float], *, one_sided: bool) -> float:
+    """Return the coverage of the interval that says what the verdict says; NaN where nothing was tested."""
+    beyond, inside, differs = levels
+    if verdict is Verdict.EQUIVALENT:
+        return 1 - inside if one_sided else 1 - 2 * inside  # two one-sided tests
+    if verdict is Verdict.DISPARITY or one_sided:
+        return 1 - beyond
+    if known.waits_for:
+        return math.nan
+    # Wide enough to reach into the margin and out of it.
+    return 1 - min((x for x in (beyond, 2 * inside, differs) if not math.isnan(x)), default=math.nan)
+
+
+def _interval(finding: Finding, maker: Any, level: float, evidence: Mapping[str, Any]) -> Interval | None:
+    drawn = evidence.get("n_resamples") and not evidence.get("exact")
+    if drawn and 1 - level < (evidence.get("pvalue_floor") or 0.0):
+        return None  # so few draws have no interval at that level
+    plain = finding.interval
+    if plain is None or not 0 < level < 1:
+        return None
+    if isinstance(maker, OneSided) and finding.verdict is Verdict.EQUIVALENT:
+        return maker.inside(level)
+    if math.isclose(level, plain.level, rel_tol=0, abs_tol=1e-12):
+        return plain
+    made: Interval | None = None if maker is None else maker(level)
+    return made

@@ -6,7 +6,7 @@ behind each; an `AuditRun` is several audits on one error budget with all that i
 
 from evenhand.results.finding import Finding, Interval, Verdict, plain
 from evenhand.results.run import SCHEMA, AuditResult, AuditRun
-from evenhand.results.table import html_table, printable, table_rows, text_table
+from evenhand.results.table import html_table, printable, shown_margin, shown_p, table_rows, text_table
 
 __all__ = [
     "SCHEMA",
@@ -18,6 +18,8 @@ __all__ = [
     "html_table",
     "plain",
     "printable",
+    "shown_margin",
+    "shown_p",
     "table_rows",
     "text_table",
 ]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from evenhand.files import write_atomic
-from evenhand.results.finding import Finding, plain
+from evenhand.results.finding import Finding, Interval, plain
 from evenhand.results.table import html_table, text_table
 
 SCHEMA = "evenhand/1"
@@ -33,6 +33,9 @@ class AuditResult:
         The options the audit ran with.
     notes : tuple of str
         Sentences about the data and the method that concern all findings.
+    interval_at : tuple of callable or None
+        For each finding, a function from a level to its interval at that level, or None; empty where the audit has
+        none. Verdicts use it; it is not written into files.
 
     Examples
     --------
@@ -47,10 +50,13 @@ class AuditResult:
     evidence: tuple[Mapping[str, Any], ...]
     options: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    interval_at: tuple[Callable[[float], Interval | None] | None, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         if len(self.findings) != len(self.evidence):
             raise ValueError("each finding needs its evidence")
+        if self.interval_at and len(self.interval_at) != len(self.findings):
+            raise ValueError("each finding needs a place in `interval_at`")
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self.findings)
@@ -60,10 +66,6 @@ class AuditResult:
 
     def __getitem__(self, index: int) -> Finding:
         return self.findings[index]
-
-    def with_findings(self, findings: Sequence[Finding]) -> AuditResult:
-        """Return the same result with other findings in the same places."""
-        return replace(self, findings=tuple(findings))
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return one plain dictionary per finding, ready for any data frame."""

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 
 from evenhand.results.finding import Finding
 
-_COLUMNS = ("audit", "measure", "groups", "estimate", "interval", "p", "p adj.", "verdict")
-_NUMBERS = ("estimate", "p", "p adj.")
+_COLUMNS = ("audit", "measure", "groups", "estimate", "interval", "margin", "p", "p adj.", "verdict")
+SMALLEST_P = 1e-16  # what is below is beyond the reach of the arithmetic behind most tests
+_NUMBERS = ("estimate", "margin", "p", "p adj.")
 
 
 def table_rows(findings: Sequence[Finding]) -> list[tuple[str, ...]]:
-    """Return the head and the cells of the table of findings; the audit is named when there are several.
+    """Return the head and the cells of the table of findings; audit and margin only where they say something.
 
     Parameters
     ----------
@@ -31,8 +32,9 @@ def table_rows(findings: Sequence[Finding]) -> list[tuple[str, ...]]:
     ('fnr', 'a vs b', '0.5000')
     """
     rows = [_COLUMNS, *(_cells(f) for f in findings)]
-    first = 0 if len({f.audit for f in findings}) > 1 else 1
-    return [tuple(printable(cell) for cell in row[first:]) for row in rows]
+    shown = {"audit": len({f.audit for f in findings}) > 1, "margin": any(f.margin is not None for f in findings)}
+    kept = [j for j, name in enumerate(_COLUMNS) if shown.get(name, True)]
+    return [tuple(printable(row[j]) for j in kept) for row in rows]
 
 
 def _cells(finding: Finding) -> tuple[str, ...]:
@@ -43,8 +45,9 @@ def _cells(finding: Finding) -> tuple[str, ...]:
         " vs ".join(finding.groups) if len(finding.groups) <= 2 else f"{len(finding.groups)} groups",
         _short(finding.estimate),
         "" if interval is None else f"[{_short(interval.low)}, {_short(interval.high)}]",
-        _short_p(finding.pvalue),
-        _short_p(finding.pvalue_adjusted),
+        shown_margin(finding),
+        shown_p(finding.pvalue),
+        shown_p(finding.pvalue_adjusted),
         str(finding.verdict),
     )
 
@@ -127,7 +130,51 @@ def _short(value: float) -> str:
     return f"{value:.4f}"
 
 
-def _short_p(value: float) -> str:
+def shown_margin(finding: Finding) -> str:
+    """Write a finding's margin for reading: both ends where it is a range of ratios.
+
+    Parameters
+    ----------
+    finding : Finding
+        With or without a margin.
+
+    Returns
+    -------
+    str
+        Empty without a margin.
+
+    Examples
+    --------
+    >>> shown_margin(Finding(audit="group", measure="fnr_ratio", groups=("a", "b"), estimate=1.7, margin=0.8))
+    '0.8 to 1.25'
+    """
+    if finding.margin is None:
+        return ""
+    if finding.audit == "group" and finding.measure.removesuffix("_global").endswith("_ratio"):
+        low, high = sorted((finding.margin, 1 / finding.margin))
+        return f"{low:.4g} to {high:.4g}"
+    return f"{finding.margin:g}"
+
+
+def shown_p(value: float) -> str:
+    """Write a p-value for reading, the same everywhere: below 1e-16 only its size is said.
+
+    Parameters
+    ----------
+    value : float
+        NaN for none.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> shown_p(0.0312), shown_p(2.5e-6), shown_p(1e-300), shown_p(float("nan"))
+    ('0.0312', '2.5e-06', '< 1e-16', '–')
+    """
     if math.isnan(value):
         return "–"
+    if value < SMALLEST_P:
+        return f"< {SMALLEST_P:.0e}"
     return f"{value:.4f}" if value >= 1e-4 else f"{value:.1e}"

@@ -99,7 +99,7 @@ class PowerResult:
     >>> import evenhand as eh
     >>> result = eh.power("selection_rate", rows=(200, 800), value=0.3)
     >>> round(result[0].above, 2)
-    0.11
+    0.1
     """
 
     rows: tuple[PowerRow, ...]

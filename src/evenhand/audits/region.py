@@ -1,0 +1,185 @@
+"""Where people may be moved: the observed range of inputs and of sensitive directions, and the groups' reach."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.similarity.metric import FairMetric, MetricRows
+from evenhand.similarity.reach import group_reach
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+# What limits a movement: how far groups differ (and the range), the observed range, nothing.
+LIMITS = ("groups", "range", "none")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Box:
+    """The observed range of the people a metric was learned from, and how far anybody may be moved inside it.
+
+    Parameters
+    ----------
+    directions : ndarray, shape (inputs, r)
+        The free directions of the metric, orthonormal.
+    low, high : ndarray, shape (r,)
+        Range of the coordinates along them.
+    reach : ndarray, shape (r,)
+        Farthest movement along each; infinite where only the range limits it.
+    column_low, column_high : ndarray, shape (inputs,)
+        Range of each input.
+    slack : ndarray, shape (inputs,)
+        Half a unit for yes-or-no inputs: nearer to a value that exists than to none.
+    two_values : ndarray of bool, shape (inputs,)
+        Inputs with two values that are no category of a larger column.
+    blocks : tuple of ndarray
+        Inputs that are the categories of one column.
+    shares : tuple of ndarray
+        Those of them that hold an attribute themselves and always sum to one.
+
+    `directions`, `low`, `high` and `reach` may have a leading axis of variants, to which rows belong in equal runs.
+    """
+
+    directions: FloatArray
+    low: FloatArray
+    high: FloatArray
+    reach: FloatArray
+    column_low: FloatArray
+    column_high: FloatArray
+    slack: FloatArray
+    two_values: BoolArray
+    blocks: tuple[IntArray, ...]
+    shares: tuple[IntArray, ...]
+
+    def keep(self, X: FloatArray, start: FloatArray) -> FloatArray:
+        """Bring positions back to the range of every direction and every input, and to the reach.
+
+        Somebody who starts outside the range of the others may stay there, but goes no further out.
+        """
+        shape, low, high, reach = X.shape, self.low, self.high, self.reach
+        if self.directions.ndim == 3:
+            X, start = (a.reshape(self.directions.shape[0], -1, shape[-1]) for a in (X, start))
+            low, high, reach = (a[:, None, :] for a in (low, high, reach))
+        at, began = X @ self.directions, start @ self.directions
+        least = np.maximum(np.minimum(low, began), began - reach)
+        most = np.minimum(np.maximum(high, began), began + reach)
+        move = np.minimum(np.maximum(at, least), most)
+        move -= at
+        out = X + move @ self.directions.swapaxes(-1, -2)
+        out = np.minimum(np.maximum(out, np.minimum(self.column_low, start)), np.maximum(self.column_high, start))
+        for block in self.shares:
+            out[..., block] = to_simplex(out[..., block])
+        return out.reshape(shape)
+
+    def snap(self, X: FloatArray) -> FloatArray:
+        """Put positions on values that exist: inside the range, one of two values, one category."""
+        low, high = self.column_low, self.column_high
+        out = np.clip(X, low - self.slack, high + self.slack)
+        two = self.two_values
+        if two.any():
+            out[:, two] = np.where(out[:, two] > (low + high)[two] / 2, high[two], low[two])
+        for block in self.blocks:
+            top = out[:, block].argmax(axis=1)
+            out[:, block] = (np.arange(block.size)[None, :] == top[:, None]).astype(np.float64)
+        return out
+
+    def inside_directions(self, X: FloatArray) -> BoolArray:
+        """Mark positions inside the range of every free direction."""
+        at = X @ self.directions
+        slack = 1e-9 * (1.0 + np.abs(self.high - self.low))
+        return np.asarray(((at >= self.low - slack) & (at <= self.high + slack)).all(axis=1))
+
+    def inside_columns(self, X: FloatArray) -> BoolArray:
+        """Mark positions inside the range of every input; a yes-or-no input may lie half a unit outside."""
+        low, high = self.column_low - self.slack, self.column_high + self.slack
+        return np.asarray(((low - 1e-9 <= X) & (high + 1e-9 >= X)).all(axis=1))
+
+
+def observed_box(rows: MetricRows, metric: FairMetric, moved: MetricRows, limit: str) -> Box:
+    """Return the range of the rows a metric was learned from, and the reach of those who are moved.
+
+    Parameters
+    ----------
+    rows : MetricRows
+        The rows the metric was learned from: their range counts.
+    metric : FairMetric
+        Whose free directions count; without any, the cheapest direction.
+    moved : MetricRows
+        The people who are moved: differences between their groups count.
+    limit : str
+        One of `LIMITS`.
+
+    Returns
+    -------
+    Box
+    """
+    X = rows.X[rows.count > 0]
+    if limit == "groups":
+        directions, reach = group_reach(metric, moved)
+    else:
+        directions = metric.form.free_directions()
+        reach = np.full(directions.shape[1], np.inf)
+    if directions.shape[1] == 0:
+        directions, reach = np.linalg.eigh(metric.form.dense())[1][:, :1], np.full(1, np.inf)
+    at = X @ directions
+    two = np.array([np.unique(column).size <= 2 for column in X.T])
+    category = np.array([i.category is not None for i in rows.space.inputs])
+    held = np.zeros(X.shape[1], dtype=bool)
+    for part in metric.parts:
+        if part.column:
+            held |= part.direction != 0
+    blocks = rows.space.blocks
+    return Box(
+        directions=directions,
+        low=at.min(axis=0),
+        high=at.max(axis=0),
+        reach=reach,
+        column_low=np.where(category, 0.0, X.min(axis=0)),
+        column_high=np.where(category, 1.0, X.max(axis=0)),
+        slack=np.where(two | category, 0.5 * np.where(category, 1.0, np.ptp(X, axis=0)), 0.0),
+        two_values=two & ~category,
+        blocks=blocks,
+        shares=tuple(b for b in blocks if held[b].all() and np.allclose(X[:, b].sum(axis=1), 1.0)),
+    )
+
+
+def stacked(boxes: Sequence[Box]) -> Box:
+    """Return several boxes as variants of one; directions that some lack are empty there."""
+    wide = max(b.directions.shape[1] for b in boxes)
+
+    def padded(a: FloatArray) -> FloatArray:
+        return np.pad(a, [(0, 0)] * (a.ndim - 1) + [(0, wide - a.shape[-1])])
+
+    first = boxes[0]
+    return Box(
+        directions=np.stack([padded(b.directions) for b in boxes]),
+        low=np.stack([padded(b.low) for b in boxes]),
+        high=np.stack([padded(b.high) for b in boxes]),
+        reach=np.stack([padded(b.reach) for b in boxes]),
+        column_low=first.column_low,
+        column_high=first.column_high,
+        slack=first.slack,
+        two_values=first.two_values,
+        blocks=first.blocks,
+        shares=first.shares,
+    )
+
+
+def to_simplex(x: FloatArray) -> FloatArray:
+    """Return the nearest points whose parts are at least 0 and sum to 1 (Held, Wolfe and Crowder 1974).
+
+    Examples
+    --------
+    >>> to_simplex(np.array([[1.0, 0.5, 0.0]])).tolist()
+    [[0.75, 0.25, 0.0]]
+    """
+    down = -np.sort(-x, axis=-1)
+    over = (np.cumsum(down, axis=-1) - 1.0) / np.arange(1, x.shape[-1] + 1)
+    used = (down > over).sum(axis=-1, keepdims=True)
+    out: FloatArray = np.maximum(x - np.take_along_axis(over, used - 1, axis=-1), 0.0)
+    return out

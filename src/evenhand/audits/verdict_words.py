@@ -1,0 +1,163 @@
+"""The sentence that says why a finding has its verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from evenhand.audits.margin import is_ratio, margin_ends
+from evenhand.results import Finding, Interval, Verdict, shown_margin, shown_p
+
+_AT_FLOOR = 1 + 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What the tests say about one finding.
+
+    Parameters
+    ----------
+    alpha : float
+        Error rate over all findings.
+    beyond, inside, differs : float
+        Adjusted p-values against "it is at the null value or inside the margin", "it lies outside the margin" and
+        "it is at the null value"; NaN where not asked.
+    waits_for : str
+        The audit that has to show something before this finding is tested; empty where it is tested.
+    """
+
+    alpha: float
+    beyond: float
+    inside: float = math.nan
+    differs: float = math.nan
+    waits_for: str = ""
+
+
+def sentence(finding: Finding, evidence: Mapping[str, Any], known: Judgement, interval: Interval | None) -> str:
+    """Say what was seen, what is shown by it and, where nothing is, what could have been.
+
+    Parameters
+    ----------
+    finding : Finding
+        With its verdict.
+    evidence : mapping
+        With ``fact`` and ``planning``.
+    known : Judgement
+        The tests.
+    interval : Interval or None
+        At the verdict's own level.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> finding = Finding(audit="group", measure="fnr_ratio", groups=("a", "b"), estimate=0.843, pvalue=1.0,
+    ...                   margin=0.8)
+    >>> known = Judgement(alpha=0.05, beyond=1.0, inside=0.12, differs=0.002)
+    >>> sentence(finding, {}, known, Interval(low=0.765, high=0.917, level=0.95, kind="score"))[:92]
+    'The ratio 0.843 [0.765, 0.917] is shown to differ from 1 (adjusted p 0.0020), but not on whi'
+    """
+    said = {
+        Verdict.EQUIVALENT: _equivalent,
+        Verdict.DISPARITY: _disparity,
+        Verdict.INCONCLUSIVE: _inconclusive,
+    }[finding.verdict](finding, evidence, known, interval)
+    return " ".join(part.strip() for part in (str(evidence.get("fact", "")), said) if part.strip())
+
+
+def _equivalent(finding: Finding, evidence: Mapping[str, Any], known: Judgement, interval: Interval | None) -> str:
+    said = f"It is shown to lie inside{_margin(finding)} (adjusted p {shown_p(known.inside)} for lying outside)"
+    if known.differs <= known.alpha:
+        return f"{said}, although it is shown to differ from {_null(finding)} (adjusted p {shown_p(known.differs)})."
+    return f"{said}."
+
+
+def _disparity(finding: Finding, evidence: Mapping[str, Any], known: Judgement, interval: Interval | None) -> str:
+    rate = f"adjusted p {shown_p(known.beyond)}, error rate {known.alpha:g}"
+    if finding.margin is not None:
+        return f"It is shown to lie beyond{_margin(finding)} ({rate})."
+    return f"Chance alone explains it badly ({rate})."
+
+
+def _inconclusive(finding: Finding, evidence: Mapping[str, Any], known: Judgement, interval: Interval | None) -> str:
+    planning = str(evidence.get("planning", ""))
+    if known.waits_for:
+        first = known.waits_for
+        shown = "no group difference was shown" if first == "group" else f"the {first} audit showed nothing"
+        return (
+            f"Not tested, because {shown}: what explains a difference is asked only when there is one, so that "
+            "these questions cost the others nothing. This does not show that there is no disparity."
+        )
+    if math.isnan(known.beyond):
+        return f"It was not tested. {planning}"
+    if finding.margin is not None and known.differs <= known.alpha:
+        return (
+            f"The {_quantity(finding)} {_shown(finding, interval)} is shown to differ "
+            f"from {_null(finding)} (adjusted p {shown_p(known.differs)}), but not on which side of "
+            f"{_end(finding):g} it lies. {planning}"
+        )
+    floor = _floor(finding, evidence)
+    if floor:
+        return f"{floor} It is not shown, and not said to be compatible with chance. {planning}"
+    alone = finding.pvalue <= known.alpha
+    if finding.margin is None:
+        if alone:
+            return (
+                f"Looked at alone it would be shown (p {shown_p(finding.pvalue)}), but not among all questions asked "
+                f"here (adjusted p {shown_p(known.beyond)}). That does not show that there is no disparity. {planning}"
+            )
+        return (
+            f"This is compatible with chance (adjusted p {shown_p(known.beyond)}), which does not show that there is "
+            f"no disparity. {planning}"
+        )
+    said = f"It is not shown to lie beyond{_margin(finding)} (adjusted p {shown_p(known.beyond)}"
+    said += f"; looked at alone it would be, p {shown_p(finding.pvalue)})" if alone else ")"
+    if not math.isnan(known.inside):
+        said += f", nor to lie inside it (adjusted p {shown_p(known.inside)})"
+    return f"{said}. That does not show that there is no disparity. {planning}"
+
+
+def _floor(finding: Finding, evidence: Mapping[str, Any]) -> str:
+    """Say that a p-value could not have been smaller, where that is so."""
+    floor = evidence.get("pvalue_floor")
+    tested = evidence.get("difference_pvalue", finding.pvalue)
+    if not isinstance(floor, int | float) or not floor > 0 or tested is None or not tested <= floor * _AT_FLOOR:
+        return ""
+    draws = evidence.get("n_resamples")
+    if draws and not evidence.get("exact"):
+        return (
+            f"The p-value {shown_p(float(tested))} is at the floor of its simulation: {int(draws):,} random draws "
+            "cannot give a smaller one, and the correction for the number of questions asks for one. More draws can "
+            "decide: raise `n_resamples=`."
+        )
+    return f"The p-value {shown_p(float(tested))} is the smallest that these counts can give."
+
+
+def _margin(finding: Finding) -> str:
+    return "" if finding.margin is None else f" the margin of {shown_margin(finding)}"
+
+
+def _null(finding: Finding) -> str:
+    return "1" if is_ratio(finding.measure) else "0"
+
+
+def _end(finding: Finding) -> float:
+    """Return the end of the margin on the estimate's side of the null value."""
+    low, high = margin_ends(finding.measure, finding.margin or 0.0)
+    return high if finding.estimate >= (1 if is_ratio(finding.measure) else 0) else low
+
+
+def _shown(finding: Finding, interval: Interval | None) -> str:
+    told = interval or finding.interval
+    ends = "" if told is None else f" [{told.low:.3f}, {told.high:.3f}]"
+    return f"{finding.estimate:.3f}{ends}"
+
+
+def _quantity(finding: Finding) -> str:
+    if is_ratio(finding.measure):
+        return "ratio"
+    return "difference" if finding.audit == "group" else "value"
