@@ -49,7 +49,11 @@ WORDS: dict[str, tuple[tuple[str, ...], str]] = {
     "gate on an audit that does not run": ((*BASIC, "--fail-on", "tail:disparity"), r"`tail` is not run"),
     "gate on a metric that is not tested": (
         (*BASIC, "--metrics", "fpr", "--fail-on", "fnr:disparity"),
-        r"looks at no finding",
+        r"`fnr` is not audited",
+    ),
+    "weights that could be counts": (
+        (*BASIC, "--weight", "age"),
+        r"`age` holds whole numbers from 18 to 79 that differ: are they numbers of identical people",
     ),
     "bad cut": ((*BASIC, "--cut", "age=old"), r"numbers separated by commas"),
     "too few resamples": ((*BASIC, "--resamples", "5"), r"`n_resamples` must be a whole number of at least 99"),
@@ -63,8 +67,8 @@ WORDS: dict[str, tuple[tuple[str, ...], str]] = {
     "model that is missing": ((*MODELLED, "nowhere.onnx"), r"`nowhere.onnx` does not exist"),
     "model in no module": ((*MODELLED, "no.such.module:model"), r"cannot be imported"),
     "model that is no name": ((*MODELLED, "model.txt"), r"`model.txt` is not understood"),
-    "model that is a class": ((*MODELLED, "sklearn.linear_model:LogisticRegression"), r"is a class"),
-    "model that is a module's number": ((*MODELLED, "math:pi"), r"float is not a model"),
+    "model that is a class": ((*MODELLED, "sklearn.linear_model:LogisticRegression"), r"is a type that does not look"),
+    "model that is a module's number": ((*MODELLED, "math:pi"), r"is a float that does not look like a model"),
 }
 
 

@@ -150,6 +150,30 @@ def test_keyboard_reaches_everything(visit):
     assert {"A.", "SUMMARY.", "BUTTON.copy", "DIV.scroll"} <= reached
 
 
+@pytest.mark.parametrize(
+    ("name", "copied"),
+    [("=1+1", "'=1+1"), ("@SUM(A1)", "'@SUM(A1)"), ("-cmd|' /C calc'!A0", "'-cmd"), ("-0.25", "-0.25"), ("+3", "+3")],
+)
+def test_copied_cells_are_no_formulas(visit, name, copied):
+    here = visit("full")
+    here.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    here.page.evaluate(
+        """(name) => {
+            const cell = document.querySelector('#group > .tabled tbody td');
+            delete cell.dataset.value;
+            cell.innerText = name;
+        }""",
+        name,
+    )
+    here.page.locator("#group > .tabled button.copy").first.click()
+    here.page.wait_for_function("document.querySelector('#group > .tabled button.copy').textContent === 'Copied'")
+    assert any(
+        cell.startswith(copied)
+        for line in here.page.evaluate("navigator.clipboard.readText()").splitlines()
+        for cell in line.split("\t")
+    )
+
+
 def test_copy_gives_all_digits(visit, full_run):
     here = visit("full")
     here.context.grant_permissions(["clipboard-read", "clipboard-write"])

@@ -8,15 +8,17 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from markupsafe import escape
 from sklearn.linear_model import LogisticRegression
 
 import evenhand as eh
+from evenhand.audits.hypotheses import HYPOTHESES
 from evenhand.report import to_html
 from evenhand.report.charts import picture
 from evenhand.report.compose import compose
-from evenhand.report.document import Figure, Text, shown
+from evenhand.report.document import Figure, Text, findings_table, shown
 from evenhand.report.figures import forest, lines
-from evenhand.results import AuditRun, Verdict
+from evenhand.results import AuditResult, AuditRun, Finding, Interval, Verdict
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}
 
@@ -116,6 +118,58 @@ def test_many_findings_stay_below_two_megabytes():
     run = eh.audit(data, plan=plan, rng=0)
     assert len(run.findings) > 500
     assert len(to_html(run).encode()) < 2_000_000
+
+
+def _crowd(measures: int, pairs: int) -> eh.AuditRun:
+    """A run of the group audit with so many charts, rows and long names that the whole of it is too much for a page."""
+    name = "a rather long name of a group that somebody chose, number "
+    findings, evidence = [], []
+    curve = {"threshold": np.linspace(0, 1, 25), "used": 0.5}
+    curve |= {key: np.linspace(0.1, 0.2, 25) for key in ("difference", "low", "high", "pvalue")}
+    for j in range(measures):
+        for k in range(pairs):
+            findings.append(
+                Finding(
+                    audit="group", measure=f"metric_{j}", groups=(f"{name}{k}", f"{name}0"), estimate=0.1, pvalue=0.5,
+                    interval=Interval(low=0.0, high=0.2, level=0.95, kind="score"), pvalue_adjusted=0.5, reason="So.",
+                    counts={f"{name}{k}": {"rows": 10}, f"{name}0": {"rows": 10}},
+                )
+            )  # fmt: skip
+            evidence.append({"thresholds": curve} if k < 4 else {})
+    result = AuditResult(audit="group", findings=tuple(findings), evidence=tuple(evidence))
+    sizes = {f"{name}{k}": 10 for k in range(3000)}
+    data = {"rows_in": 1, "rows_used": 1, "rows_dropped": {}, "columns": {}, "groups": {"g": sizes}, "notes": []}
+    return eh.AuditRun(results=(result,), plan={"correction": "holm"}, seed=0, data=data, versions={})
+
+
+def test_no_number_of_charts_makes_the_page_larger_than_promised(monkeypatch):
+    monkeypatch.setattr("evenhand.report.html._LARGEST", 1_250_000)
+    page = to_html(_crowd(8, 12))
+    assert len(page.encode()) < 1_250_000
+    assert "charts are left out to keep the page small" in page
+
+
+def test_what_is_tested_stands_on_the_page(page, full_run):
+    assert "What is assumed until the data speak against it" in page
+    for hypothesis in HYPOTHESES:
+        assert hypothesis.audit in {r.audit for r in full_run.results}
+        assert str(escape(hypothesis.null)) in page
+    assert "they begin with none, and are tested with what the group audit releases" in page
+
+
+def test_the_table_shows_the_interval_and_both_tests_of_a_margin(full_run):
+    section = compose(full_run).sections[0]
+    head, rows = findings_table(section).head, findings_table(section).rows
+    assert head[3:-1] == (
+        "Low", "High", "Low adjusted", "High adjusted", "Margin", "p beyond", "p beyond adjusted", "p inside adjusted"
+    )  # fmt: skip
+    for row, entry in zip(rows, section.entries, strict=True):
+        f = entry.finding
+        if f.interval is None or f.verdict == "not_computable":
+            continue
+        low, high = row[5:7]
+        assert (low > f.margin or high < -f.margin) == (f.verdict == "disparity")
+        assert (-f.margin < low and high < f.margin) == (f.verdict == "equivalent")
 
 
 def test_same_run_same_bytes(full_run, page):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from xml.etree import ElementTree
 
 import pytest
 
+import evenhand as eh
 from evenhand.report import to_junit, to_markdown
 from evenhand.results import Verdict
 
@@ -74,3 +76,34 @@ def test_junit_with_hostile_names_is_still_xml(hostile_run):
 def test_same_bytes(full_run):
     assert to_junit(full_run) == to_junit(full_run)
     assert to_markdown(full_run) == to_markdown(full_run)
+
+
+def test_every_reason_is_in_the_markdown(full_run):
+    text = full_run.to_markdown()
+    lines = [line for line in text.splitlines() if line.startswith("- **")]
+    assert any(f.verdict == "inconclusive" for f in full_run.findings)
+    for finding in full_run.findings:
+        start = re.escape(finding.measure.replace("_", "\\_"))
+        assert any(re.match(rf"- \*\*{start}, ", line) and finding.reason[-20:-1] in line.replace("\\", "")
+                   for line in lines)  # fmt: skip
+
+
+def test_p_values_read_the_same_everywhere():
+    row = eh.results.Finding(
+        audit="group", measure="fnr", groups=("a", "b"), estimate=0.1, pvalue=1e-300, pvalue_adjusted=3.2e-7
+    )
+    result = eh.results.AuditResult(audit="group", findings=(row,), evidence=({},))
+    data = {"rows_in": 1, "rows_used": 1, "rows_dropped": {}, "columns": {}, "groups": {}, "notes": []}
+    run = eh.AuditRun(results=(result,), plan={"correction": "holm"}, seed=0, data=data, versions={})
+    markdown = run.to_markdown().replace("&lt;", "<")
+    for text in (str(run), run._repr_html_().replace("&lt;", "<"), markdown):
+        assert "< 1e-16" in text
+        assert "3.2e-07" in text
+        assert "e-300" not in text
+
+
+def test_no_escape_is_shown_between_backticks(full_run):
+    noted = dataclasses.replace(full_run, data={**full_run.data, "notes": ["`>50K` of `a_b` counts as 1, `yes` too."]})
+    page = to_markdown(noted)
+    assert '"&gt;50K" of "a\\_b" counts as 1, `yes` too.' in page
+    assert not [code for code in re.findall(r"`([^`\n]+)`", page) if re.search(r"\\[_*|#~!]|&[lg]t;", code)]

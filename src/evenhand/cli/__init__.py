@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import traceback
+import warnings
 
 import click
 
@@ -15,6 +16,7 @@ from evenhand.cli.datasets import datasets_command
 from evenhand.cli.demo import demo_command
 from evenhand.cli.plan import plan_command
 from evenhand.cli.power import power_command
+from evenhand.cli.wording import spoken
 from evenhand.errors import EvenhandError
 from evenhand.results import printable
 
@@ -55,7 +57,9 @@ def run(arguments: list[str] | None = None) -> int:
     2
     """
     try:
-        code = cli.main(args=arguments, prog_name="evenhand", standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what a reader should know is in the notes and in the findings
+            code = cli.main(args=arguments, prog_name="evenhand", standalone_mode=False)
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.Abort:
@@ -65,7 +69,15 @@ def run(arguments: list[str] | None = None) -> int:
         click.echo(f"evenhand: {printable(error.format_message())} See `evenhand --help`.", err=True)
         return 2
     except EvenhandError as error:
-        click.echo(f"evenhand: {printable(str(error))}", err=True)
+        click.echo(f"evenhand: {printable(spoken(str(error)))}", err=True)
+        return 2
+    except MemoryError as error:
+        said = f" ({str(error).rstrip('.')})" if str(error) else ""
+        click.echo(
+            f"evenhand: There is not enough memory for this audit{printable(said)}. Give fewer rows, groups or "
+            "metrics, or let an engine add up the rows.",
+            err=True,
+        )
         return 2
     except OSError as error:
         place = "" if error.filename is None else f" ({error.filename})"

@@ -15,7 +15,7 @@ from evenhand.cli.output import progress, show, write
 from evenhand.cli.reading import data_options, listed, open_data, pairs, said_of_data
 from evenhand.errors import UsageError
 from evenhand.plan import Plan
-from evenhand.report.charts import prepare
+from evenhand.report.drawing import prepare
 from evenhand.results import printable
 from evenhand.run import audit
 
@@ -30,12 +30,13 @@ from evenhand.run import audit
 @click.option("--ratio", is_flag=True, help="Report ratios instead of differences.")
 @click.option("--margin", help="What counts as negligible: 0.05, ratio:0.9 or four-fifths.")
 @click.option("--alpha", type=float, help="Error rate over all findings.  [default: 0.05]")
-@click.option("--correction", help="holm, bonferroni, bh, gatekeeping, max-t or none.  [default: holm]")
+@click.option("--correction", help="gatekeeping, holm, bonferroni, bh, max-t or none.  [default: gatekeeping]")
 @click.option("--resamples", type=int, help="Random permutations where a test is not exact.  [default: 9999]")
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path), help="Plan in TOML; options here come first.")
 @click.option("--seed", type=click.IntRange(min=0), help="[default: the plan's, else 0]")
 @click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Threads.")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for the results.")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("evenhand-report"), show_default=True,
+              help="Folder for the results.")  # fmt: skip
 @click.option("--fail-on", multiple=True, metavar="[AUDIT:][METRIC:]VERDICT", help="Exit code 3 when met.")
 @click.option("--quiet", is_flag=True, help="No progress, no table.")
 def audit_command(file: Path, **words: Any) -> int:
@@ -45,16 +46,16 @@ def audit_command(file: Path, **words: Any) -> int:
     asked = _asked(words, base or Plan())
     check_folder(words["out"])
     prepare()
-    data, model = open_data(file, asked.data, trust_pickle=words["trust_pickle"])
+    data, model = open_data(file, asked.data, words)
     if base is None and not words["audits"]:
         asked = Plan.default(data, model, base=asked)
-    check_gates(gates, asked.audits)
+    check_gates(gates, asked, data)
     with progress(words["quiet"]) as tell:
         run = audit(data, model=model, plan=asked, workers=words["workers"], progress=tell)
-    told = met(gates, run)
     if not words["quiet"]:
         show(run)
     write(run, words["out"], fails=(lambda f: any(g.met_by(f) for g in gates)) if gates else None)
+    told = met(gates, run)
     for sentence in told:
         click.echo(f"evenhand: {printable(sentence)}", err=True)
     return 3 if told else 0

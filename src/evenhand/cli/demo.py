@@ -18,7 +18,7 @@ from evenhand.datasets.decided import ADULT_CATEGORIES, ADULT_NUMBERS
 from evenhand.errors import MissingDependencyError
 from evenhand.intake import AuditData
 from evenhand.plan import Plan
-from evenhand.report.charts import prepare
+from evenhand.report.drawing import prepare
 from evenhand.results import AuditRun
 from evenhand.run import audit
 
@@ -65,7 +65,7 @@ def _plan() -> Plan:
         audits=("group", "projection", "individual", "proxy", "tail"),
         n_resamples=1999,
         group={"metrics": ["selection_rate", "fnr", "fpr", "auc"]},
-        individual={"stay_in_range": True, "steps": 100, "refits": 3},
+        individual={"steps": 100},
         proxy={"attribute": "sex"},
         tail={"attribute": "sex"},
     )

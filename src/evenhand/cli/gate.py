@@ -7,15 +7,20 @@ from dataclasses import dataclass
 
 from evenhand.audits.options import AUDITS
 from evenhand.errors import UsageError, near_matches
-from evenhand.metrics import METRICS
+from evenhand.intake import AuditData
+from evenhand.metrics import METRICS, default_metrics, resolve
+from evenhand.plan import Plan
 from evenhand.report.document import compared
 from evenhand.results import AuditRun, Finding, Verdict
 
 # What audits other than the group audit measure.
-_MEASURES = (
-    "equal_opportunity", "predictive_equality", "equalized_odds", "statistical_parity", "loss_ratio", "error_ratio",
-    "sp", "fdr", "accuracy", "cal", "da", "ecd", "return_level",
-)  # fmt: skip
+_MEASURES: dict[str, tuple[str, ...]] = {
+    "projection": ("equal_opportunity", "predictive_equality", "equalized_odds", "statistical_parity"),
+    "individual": ("loss_ratio", "error_ratio"),
+    "proxy": ("fnr", "fpr", "sp", "fdr", "accuracy", "cal", "da"),
+    "tail": ("ecd", "return_level"),
+}
+_KNOWN = tuple(dict.fromkeys([*METRICS, *(measure for own in _MEASURES.values() for measure in own)]))
 _SHOWN = 5
 
 
@@ -78,7 +83,7 @@ def parse_gates(words: Sequence[str]) -> list[Gate]:
         audit = where[0] if where and where[0] in AUDITS else ""
         rest = where[1:] if audit else where
         measure = ":".join(rest)
-        known = [*METRICS, *_MEASURES] if audit else [*AUDITS, *METRICS, *_MEASURES]
+        known = _KNOWN if audit else (*AUDITS, *_KNOWN)
         if rest and rest[0] not in known:
             raise UsageError(f"`--fail-on {word}`: `{rest[0]}` is not a known metric{'' if audit else ' or audit'}."
                              f"{near_matches(rest[0], known)}")  # fmt: skip
@@ -86,28 +91,60 @@ def parse_gates(words: Sequence[str]) -> list[Gate]:
     return gates
 
 
-def check_gates(gates: Sequence[Gate], audits: Sequence[str]) -> None:
-    """Refuse a gate on an audit that does not run, before any does.
+def check_gates(gates: Sequence[Gate], plan: Plan, data: AuditData) -> None:
+    """Refuse a gate on an audit or a metric that is not audited, before any work is done.
 
     Parameters
     ----------
     gates : sequence of Gate
         From `parse_gates`.
-    audits : sequence of str
-        Those of the plan.
+    plan : Plan
+        What will run.
+    data : AuditData
+        On what.
 
     Examples
     --------
-    >>> check_gates(parse_gates(["group:disparity"]), ["group"])
+    >>> import evenhand as eh
+    >>> check_gates(parse_gates(["group:disparity"]), eh.Plan(), eh.datasets.planted(rows=100, rng=0))
     """
     for gate in gates:
-        if gate.audit and gate.audit not in audits:
-            ran = ", ".join(f"`{name}`" for name in audits)
+        if gate.audit and gate.audit not in plan.audits:
+            ran = ", ".join(f"`{name}`" for name in plan.audits)
             raise UsageError(f"`--fail-on {gate.word}`: the audit `{gate.audit}` is not run, only {ran}.")
+        if not gate.measure:
+            continue
+        looked = [gate.audit] if gate.audit else plan.audits
+        seen = [measure for name in looked for measure in _measures(name, plan, data)]
+        own = gate.measure.partition(":")[0]
+        if own not in seen:
+            raise UsageError(
+                f"`--fail-on {gate.word}`: `{own}` is not audited, so it could never be met."
+                f"{near_matches(own, dict.fromkeys(seen))}"
+            )
+
+
+def _measures(audit: str, plan: Plan, data: AuditData) -> Sequence[str]:
+    if audit == "proxy":
+        own = plan.proxy.get("measure", "fpr")
+        return [own] if isinstance(own, str) else _MEASURES[audit]
+    if audit != "group":
+        return _MEASURES[audit]
+    asked = plan.group.get("metrics")
+    predicted = data.decision is not None, data.score is not None
+    if asked is None and not any(predicted):  # the model decides, and then these are known
+        predicted = True, True
+    if asked is None:
+        chosen = default_metrics(outcome_kind=data.outcome_kind, has_decision=predicted[0], has_score=predicted[1])
+    else:
+        chosen = resolve(asked)
+    return [m.name for m in chosen]
 
 
 def met(gates: Sequence[Gate], run: AuditRun) -> list[str]:
-    """Say which gates a run met, one sentence each; refuse a gate that looks at no finding of the run.
+    """Say which gates a run met, one sentence each; a gate that looks at no finding of the run is an error.
+
+    It is asked after the results are written, so that they are kept.
 
     Parameters
     ----------

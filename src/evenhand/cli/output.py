@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import shutil
 import sys
+import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 
-from evenhand.files import write_all
+from evenhand.cli.wording import spoken
+from evenhand.errors import DataError, EvenhandWarning
+from evenhand.files import write_all, write_atomic
 from evenhand.report import to_html, to_junit, to_markdown
 from evenhand.report.compose import compose
 from evenhand.results import AuditRun, Finding, Verdict, printable
@@ -33,19 +36,21 @@ def show(run: AuditRun) -> None:
     for reason, number in data["rows_dropped"].items():
         click.echo(f"  {number:,} dropped: {printable(reason)}.")
     for note in data["notes"]:
-        click.echo(f"  {printable(note)}")
+        click.echo(f"  {printable(spoken(note))}")
     click.echo()
     for line in str(run).splitlines():
         verdict = line.rsplit(" ", 1)[-1]
         click.echo(line.removesuffix(verdict) + click.style(verdict, **_STYLES.get(verdict, {})))
+    if any(f.verdict is Verdict.EQUIVALENT for f in run.findings):
+        click.echo("With a margin, p is for lying beyond it; `equivalent` rests on a test of its own, in the report.")
     click.echo()
     for section in compose(run).sections:
         click.echo(click.style(section.question, bold=True))
         for answer in section.answers:
-            click.echo(f"  {printable(answer)}")
+            click.echo(f"  {printable(spoken(answer))}")
         absent = [e.finding.reason for e in section.entries if e.finding.verdict is Verdict.NOT_COMPUTABLE]
         for reason in dict.fromkeys(absent):
-            click.echo(f"  not_computable: {printable(reason)}")
+            click.echo(f"  not_computable: {printable(spoken(reason))}")
     tally = Counter(f.verdict for f in run.findings)
     click.echo()
     click.echo(
@@ -56,7 +61,9 @@ def show(run: AuditRun) -> None:
 
 
 def write(run: AuditRun, folder: Path, *, title: str = "Audit report", fails: Fails | None = None) -> None:
-    """Write the report, ``findings.json``, Markdown and JUnit into a folder, all or none, and say where.
+    """Write ``findings.json``, then the report, Markdown and JUnit into a folder, and say where.
+
+    The numbers come first and are kept whatever happens to the page; a page of another run never stays beside them.
 
     Parameters
     ----------
@@ -69,15 +76,45 @@ def write(run: AuditRun, folder: Path, *, title: str = "Audit report", fails: Fa
     fails : callable, optional
         Which findings JUnit counts as failures; those with a disparity by default.
     """
-    write_all(
-        {
-            folder / "report.html": to_html(run, title=title),
-            folder / "report.md": to_markdown(run, title=title),
-            folder / "findings.json": run.to_json(),
-            folder / "junit.xml": to_junit(run, fails=fails),
-        }
-    )
-    click.echo(f"Wrote {folder / 'report.html'}, and findings.json, report.md and junit.xml beside it")
+    write_atomic(folder / "findings.json", run.to_json())
+    makers: dict[str, Callable[[], str]] = {
+        "report.html": lambda: to_html(run, title=title),
+        "report.md": lambda: to_markdown(run, title=title),
+        "junit.xml": lambda: to_junit(run, fails=fails),
+    }
+    try:
+        made = {folder / name: text for name, make in makers.items() if (text := _made(name, make)) is not None}
+        write_all(made)
+    except OSError as error:
+        _remove(folder, makers)
+        raise DataError(
+            f"The numbers are in `{folder / 'findings.json'}`; the report was not written: {error.strerror or error}."
+        ) from None
+    _remove(folder, [name for name in makers if folder / name not in made])
+    first, *others = [path.name for path in made] + ["findings.json"]
+    beside = f", and {' and '.join([', '.join(others[:-1]), others[-1]] if others[1:] else others)} beside it"
+    click.echo(f"Wrote {folder / first}{beside if others else ''}")
+
+
+def _made(name: str, make: Callable[[], str]) -> str | None:
+    """Make one file's text; what goes wrong in it is said and costs only this file."""
+    try:
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("always", EvenhandWarning)
+            text = make()
+    except Exception as error:
+        reason = printable(str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__)
+        click.echo(f"evenhand: `{name}` could not be made ({reason}); findings.json has all numbers.", err=True)
+        return None
+    for warning in said:
+        click.echo(f"evenhand: {printable(str(warning.message))}", err=True)
+    return text
+
+
+def _remove(folder: Path, names: Iterable[str]) -> None:
+    for name in names:
+        (folder / name).unlink(missing_ok=True)
 
 
 @contextmanager

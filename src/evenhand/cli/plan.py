@@ -15,7 +15,7 @@ from evenhand.errors import DataError, UsageError
 from evenhand.files import write_atomic
 from evenhand.intake import AuditData
 from evenhand.metrics import METRICS, default_metrics
-from evenhand.models import check_columns
+from evenhand.models import audited_model
 from evenhand.plan import Plan, toml_key, toml_value
 from evenhand.results import printable
 from evenhand.run import decided
@@ -39,13 +39,13 @@ _OFFERS: dict[str, tuple[tuple[str, Any, str], ...]] = {
     ),
     "proxy": (
         ("measure", "fnr", 'or "fpr", "fdr", "sp", "accuracy", "cal", "da"'),
-        ("margin", 0.05, "a gap that counts as negligible"),
+        ("margin", 0.01, "a part of the gap that counts as negligible"),
         ("pairs", True, "score pairs of features too"),
     ),
     "tail": (
         ("attribute", "column", "only this one"),
-        ("horizon", 1000, "decisions over which worst cases are compared"),
-        ("margin", 0.05, "a change of score that counts as negligible"),
+        ("horizon", 1000, "decisions over which worst cases are compared; by default as far as the rows reach"),
+        ("margin", 0.01, "a change of score that counts as negligible; 0 for none"),
     ),
 }
 _GROUPS_SHOWN = 12
@@ -64,9 +64,9 @@ def plan_command(file: Path, out: Path, force: bool, **words: Any) -> None:
         raise UsageError(f"`{out}` exists already. Give another `--out`, or `--force` to replace it.")
     said = said_of_data(words)
     Plan(data=said)
-    data, model = open_data(file, said, trust_pickle=words["trust_pickle"])
+    data, model = open_data(file, said, words)
     if model is not None and data.features:
-        check_columns(model, data.features)
+        model = audited_model(model, data)
         data, _ = decided(data, model)
     text = plan_text(data, model, said, file=str(file), path="audit.toml" if shown else str(out))
     if shown:
@@ -106,7 +106,7 @@ def _lines(plan: Plan, data: AuditData, file: str, path: str) -> Iterator[str]:
     yield ""
     yield f"audits = {toml_value(plan.audits)}"
     yield "alpha = 0.05  # error rate over all findings of all audits"
-    yield 'correction = "holm"  # or "bonferroni", "bh", "gatekeeping" (audits in the order above), "max-t", "none"'
+    yield 'correction = "gatekeeping"  # or "holm", "bonferroni", "bh", "max-t", "none"'
     yield "seed = 0"
     yield "# n_resamples = 9999  # random permutations where a test is not exact"
     if plan.notes:

@@ -45,7 +45,7 @@ def power_command(file: Path | None, **words: Any) -> None:
     data = None
     said = said_of_data(words)
     if file is not None:
-        data, _ = open_data(file, said, trust_pickle=words["trust_pickle"])
+        data, _ = open_data(file, said, words)
     elif said:
         raise UsageError("A column or a model was named and no file was given. Give the pilot with `--data FILE`.")
     result = power(

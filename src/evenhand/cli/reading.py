@@ -19,9 +19,14 @@ _OPTIONS = (
     click.option("--group", "groups", multiple=True, help="Group column; may be repeated."),
     click.option("--model", help="Model: a skops or ONNX file, or package.module:object."),
     click.option("--trust-pickle", is_flag=True, help="Load a pickled model although that runs its maker's code."),
+    click.option("--trust-plan", is_flag=True, help="Import a model that a plan names as package.module:object."),
     click.option("--features", help="The model's columns, separated by commas."),
     click.option("--weight", help="Column with weights."),
-    click.option("--weight-kind", type=click.Choice(["auto", "frequency", "sampling"]), help="[default: auto]"),
+    click.option(
+        "--weight-kind",
+        type=click.Choice(["auto", "frequency", "sampling"]),
+        help="Numbers of identical people, or survey weights; whole numbers need it said.",
+    ),
     click.option("--positive", help="Label that means 1, in outcome and decision."),
     click.option("--threshold", type=float, help="Decide 1 from this score on, when there is no decision column."),
     click.option("--cut", multiple=True, metavar="COLUMN=25,40", help="Cut a numeric group column at these points."),
@@ -66,7 +71,7 @@ def said_of_data(words: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def open_data(file: Path, said: Mapping[str, Any], *, trust_pickle: bool) -> tuple[AuditData, Any]:
+def open_data(file: Path, said: Mapping[str, Any], words: Mapping[str, Any]) -> tuple[AuditData, Any]:
     """Load the model, if one is named, and read the file.
 
     Parameters
@@ -75,15 +80,23 @@ def open_data(file: Path, said: Mapping[str, Any], *, trust_pickle: bool) -> tup
         CSV, Parquet or Arrow.
     said : mapping
         A plan's ``[data]``.
-    trust_pickle : bool
-        Whether a pickled model may be loaded.
+    words : mapping
+        From `data_options`: whether a pickled model may be loaded, and one that only the plan names be imported.
 
     Returns
     -------
     data : AuditData
     model : object or None
     """
-    model = None if "model" not in said else load_model(said["model"], trust_pickle=trust_pickle)
+    if "model" in said and not said.get("features"):
+        raise UsageError(
+            f"The model `{said['model']}` is named but not its columns. Name them in the model's order: "
+            "`--features age,income`."
+        )
+    model = None
+    if "model" in said:
+        named = words["trust_plan"] or words["model"] is not None
+        model = load_model(said["model"], trust_pickle=words["trust_pickle"], trust_import=named)
     options = {"groups": (), **{key: value for key, value in said.items() if key != "model"}}
     return read(file, **options), model
 

@@ -5,17 +5,14 @@ Both come from the `vl-convert-python` package at run time: no JavaScript of oth
 
 from __future__ import annotations
 
-import atexit
 import json
-import subprocess
-import sys
-from functools import lru_cache
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from markupsafe import Markup
 
 from evenhand.report.document import Figure
+from evenhand.report.drawing import DrawingError, artist
 from evenhand.report.theme import CONFIG
 
 _WIDTH = 560  # of a chart that is drawn ahead
@@ -24,14 +21,20 @@ _UNSEEN = ("class", "role", "pointer-events")
 
 
 class Drawn(NamedTuple):
-    """A chart's place in the page and its picture."""
+    """A chart's place in the page and its picture, or why there is none."""
 
     key: str
     svg: Markup
+    problem: str = ""
 
 
 class Charts:
     """The charts of one page, in the order they are asked for.
+
+    Parameters
+    ----------
+    known : dict, optional
+        Pictures by specification, filled as they are drawn: a page that is laid out again does not draw them again.
 
     Examples
     --------
@@ -39,11 +42,13 @@ class Charts:
     True
     """
 
-    def __init__(self) -> None:
+    def __init__(self, known: dict[str, str] | None = None) -> None:
         self._specs: dict[str, Any] = {}
+        self._known = {} if known is None else known
+        self.problems: list[str] = []
 
     def add(self, figure: Figure) -> Drawn:
-        """Draw a figure, and keep its specification for the browser.
+        """Draw a figure, and keep its specification for the browser; one that cannot be drawn is left out.
 
         Parameters
         ----------
@@ -56,8 +61,16 @@ class Charts:
         """
         key = f"c{len(self._specs) + 1}"
         spec = dict(figure.spec)
+        name = json.dumps(spec, sort_keys=True)
+        try:
+            if name not in self._known:
+                self._known[name] = picture({**spec, "width": _WIDTH})
+            drawn = Drawn(key, Markup(self._known[name]))
+        except (DrawingError, ElementTree.ParseError) as error:
+            self.problems.append(str(error))
+            return Drawn("", Markup(), str(error))
         self._specs[key] = spec
-        return Drawn(key, Markup(picture({**spec, "width": _WIDTH})))
+        return drawn
 
     def json(self) -> Markup:
         """Return all specifications, safe inside a script element."""
@@ -78,15 +91,17 @@ def picture(spec: dict[str, Any]) -> str:
     -------
     str
 
+    Raises
+    ------
+    DrawingError
+        When it cannot be drawn.
+
     Examples
     --------
     >>> picture({"data": {"values": [{"x": 1}]}, "mark": "point"})[:4]
     '<svg'
     """
-    import vl_convert
-
-    svg: str = vl_convert.vegalite_to_svg({"config": CONFIG, **spec})
-    return _light(svg)
+    return _light(artist().draw({"config": CONFIG, **spec}))
 
 
 def _light(svg: str) -> str:
@@ -102,30 +117,6 @@ def _light(svg: str) -> str:
     return ElementTree.tostring(root, encoding="unicode")
 
 
-_BUNDLE = (
-    "import sys, vl_convert as v; "
-    "sys.stdout.buffer.write(v.javascript_bundle('window.vegaEmbed = vegaEmbed;').encode())"
-)
-
-
-@lru_cache(maxsize=1)
-def prepare() -> subprocess.Popen[bytes]:
-    """Begin to build the chart library in a process of its own, so that it is ready when the audit is.
-
-    Building it takes seconds and holds Python's lock; a command calls this before it reads its file.
-
-    Returns
-    -------
-    subprocess.Popen
-        Its output is the library.
-    """
-    command = [sys.executable, "-c", _BUNDLE]
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    atexit.register(process.kill)  # a command that ends early leaves nothing behind
-    return process
-
-
-@lru_cache(maxsize=1)
 def library() -> str:
     """Return the chart library as one script, safe inside a script element.
 
@@ -135,15 +126,12 @@ def library() -> str:
 
     Raises
     ------
-    RuntimeError
-        When it cannot be built; the message is that of the chart library.
+    DrawingError
+        When it cannot be built.
 
     Examples
     --------
     >>> "</script" in library().lower()
     False
     """
-    made, errors = prepare().communicate()
-    if not made:
-        raise RuntimeError(f"The chart library cannot be built: {errors.decode(errors='replace').strip()}")
-    return made.decode().replace("</script", "<\\/script").replace("<!--", "<\\!--")
+    return artist().library().replace("</script", "<\\/script").replace("<!--", "<\\!--")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from evenhand.report import words
 from evenhand.report.bibliography import SOURCES
-from evenhand.report.document import Block, Cell, Document, Entry, Section, Table, Text, shown
-from evenhand.report.evidence import evidence_blocks, has_null
+from evenhand.report.document import Block, Cell, Document, Entry, Figure, Section, Table, Text, shown
+from evenhand.report.evidence import evidence_blocks, has_null, verdict_interval
 from evenhand.report.sections import group, individual, projection, proxy, tail
 from evenhand.results import AuditResult, AuditRun, Finding, Verdict, printable
 
@@ -25,7 +27,26 @@ _MOST_ANSWERS = 2  # sentences on an audit's card; twice as many when it is alon
 _SMALL = 50  # a group with fewer rows is pointed out
 
 
-def compose(run: AuditRun, *, title: str = "Audit report", evidence: int = 150) -> Document:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detail:
+    """How much of a run a report lays out; the rest is in ``findings.json``.
+
+    Parameters
+    ----------
+    evidence : int
+        Findings with their evidence; those that decide come first.
+    figures : int
+        Charts of one audit.
+    rows : int
+        Rows of one table of findings or groups.
+    """
+
+    evidence: int = 150
+    figures: int = 100
+    rows: int = 1000
+
+
+def compose(run: AuditRun, *, title: str = "Audit report", detail: Detail | None = None) -> Document:
     """Decide what a report on a run says.
 
     Parameters
@@ -34,8 +55,8 @@ def compose(run: AuditRun, *, title: str = "Audit report", evidence: int = 150) 
         What was found.
     title : str
         Of the report.
-    evidence : int
-        How many findings have their evidence laid out; those that decide come first.
+    detail : Detail, optional
+        How much is laid out.
 
     Returns
     -------
@@ -50,12 +71,25 @@ def compose(run: AuditRun, *, title: str = "Audit report", evidence: int = 150) 
     """
     run = AuditRun.from_dict(_printable(run.to_dict()))
     tally = Counter(f.verdict for f in run.findings)
-    correction, by = words.CORRECTIONS.get(str(run.plan.get("correction")), (str(run.plan.get("correction")), ()))
-    drawn, told = _drawn(run), _told_findings(run, evidence)
+    named = str(run.plan.get("correction"))
+    if named == "gatekeeping" and len(run.results) == 1:
+        named = "holm"  # one audit has no gate
+    correction, by = words.CORRECTIONS.get(named, (named, ()))
+    detail = detail or Detail()
+    drawn, told = _drawn(run), _told_findings(run, detail.evidence)
     sections = []
     number = 0
     for result in run.results:
-        sections.append(_section(result, number, drawn, told, _MOST_ANSWERS * (1 + (len(run.results) == 1))))
+        sections.append(
+            _section(
+                _without(result, run.data["notes"]),
+                number,
+                drawn,
+                told,
+                _MOST_ANSWERS * (1 + (len(run.results) == 1)),
+                detail,
+            )
+        )
         number += len(result)
     keys = list(dict.fromkeys([*(key for s in sections for key in s.sources), *by]))
     if any(f.margin is not None for f in run.findings):
@@ -66,7 +100,8 @@ def compose(run: AuditRun, *, title: str = "Audit report", evidence: int = 150) 
         summary=_summary(run, correction),
         tally={v: tally[v] for v in Verdict},
         sections=tuple(sections),
-        data=_data(run.data),
+        data=_data(run.data, detail.rows),
+        tested=words.tested(run),
         facts=_facts(run),
         references=tuple((key, str(SOURCES[key]), SOURCES[key].address) for key in keys if key in SOURCES),
         glossary=words.glossary(run),
@@ -102,13 +137,14 @@ def _summary(run: AuditRun, correction: str) -> tuple[Text, ...]:
             if run.plan.get("correction") != "none"
             else f"Each finding alone has an error rate of {alpha:.3g}; nothing is corrected for their number."
         ),
+        Text(text=words.HIERARCHY if run.plan.get("correction") == "gatekeeping" and len(run.results) > 1 else ""),
         Text(
             text="A disparity says that groups, or comparable people, are treated differently beyond chance. "
             "It does not say why, and it does not say whether a law is broken.",
             kind="note",
         ),
     ]
-    return tuple(found)
+    return tuple(text for text in found if text.text)
 
 
 def _drawn(run: AuditRun) -> set[int]:
@@ -125,12 +161,19 @@ def _told_findings(run: AuditRun, most: int) -> set[int]:
     return set(order[:most])
 
 
-def _section(result: AuditResult, start: int, drawn: set[int], told: set[int], answers: int) -> Section:
+def _without(result: AuditResult, told: Sequence[str]) -> AuditResult:
+    """Leave out the notes that the report gives once, with the data."""
+    return replace(result, notes=tuple(note for note in result.notes if note not in told))
+
+
+def _section(result: AuditResult, start: int, drawn: set[int], told: set[int], answers: int, detail: Detail) -> Section:
     entries = tuple(
         Entry(
             key=f"finding-{start + j + 1}",
             finding=f,
             blocks=evidence_blocks(f, e, drawn=start + j in drawn) if start + j in told else (),
+            interval=verdict_interval(e),
+            inside=_number(e.get("equivalence_pvalue_adjusted")),
         )
         for j, (f, e) in enumerate(zip(result.findings, result.evidence, strict=True))
     )
@@ -141,11 +184,26 @@ def _section(result: AuditResult, start: int, drawn: set[int], told: set[int], a
         question=words.QUESTIONS.get(result.audit, ""),
         tally={v: tally[v] for v in Verdict},
         answers=_answers(result, answers),
-        blocks=(*notes, *_SECTIONS[result.audit](result)),
+        blocks=(*notes, *_fewer(_SECTIONS[result.audit](result), detail.figures)),
+        most_rows=detail.rows,
         entries=entries,
         method=words.METHODS.get(result.audit, ""),
         sources=words.SOURCES_OF.get(result.audit, ()),
     )
+
+
+def _fewer(blocks: list[Block], most: int) -> list[Block]:
+    """Keep the first figures and say how many are left out."""
+    figures = [block for block in blocks if isinstance(block, Figure)]
+    if len(figures) <= most:
+        return blocks
+    kept = [block for block in blocks if not isinstance(block, Figure) or block in figures[:most]]
+    told = f"{len(figures) - most} charts are left out to keep the page small; their numbers are in findings.json."
+    return [*kept, Text(text=told, kind="note")]
+
+
+def _number(value: Any) -> float:
+    return math.nan if value is None else float(value)
 
 
 def _answers(result: AuditResult, most: int) -> tuple[str, ...]:
@@ -155,6 +213,9 @@ def _answers(result: AuditResult, most: int) -> tuple[str, ...]:
         chosen = [p for p in pairs if p[0].verdict is verdict]
         if not chosen:
             continue
+        if not any(f.verdict is Verdict.DISPARITY for f, _ in pairs):
+            # Features that carry a negligible part of a gap answer nothing while the gap itself is not shown.
+            chosen = [p for p in pairs if p[1].get("kind") == "gap"] or chosen
         # Of one measure the surest; the measures in the order of the audit.
         chosen.sort(key=lambda p: p[0].pvalue_adjusted if p[0].pvalue_adjusted == p[0].pvalue_adjusted else 2.0)
         seen: dict[str, tuple[Finding, Mapping[str, Any]]] = {}
@@ -162,25 +223,29 @@ def _answers(result: AuditResult, most: int) -> tuple[str, ...]:
             name, part, _ = pair[0].measure.removesuffix("_global").partition(":")
             seen.setdefault(name + part, pair)
         picked = list(seen.values())[:most]
-        decides = verdict in (Verdict.DISPARITY, Verdict.EQUIVALENT)
-        return tuple(str(e.get("fact") or f.reason) if decides else f.reason for f, e in picked)
+        decide = (Verdict.DISPARITY, Verdict.EQUIVALENT)
+        return tuple(str(e.get("fact") or f.reason) if f.verdict in decide else f.reason for f, e in picked)
     return ()
 
 
-def _data(data: Mapping[str, Any]) -> tuple[Block, ...]:
+def _data(data: Mapping[str, Any], most: int) -> tuple[Block, ...]:
     rows: list[tuple[Cell, ...]] = [("Rows in the file", data["rows_in"]), ("Rows used", data["rows_used"])]
     rows += [(f"Dropped: {reason}", n) for reason, n in data["rows_dropped"].items()]
     rows += [(f"Column for {role}", str(name)) for role, name in data["columns"].items()]
     found: list[Block] = [Table(title="Rows and columns", head=("What", "Value"), rows=tuple(rows))]
     for name, sizes in data["groups"].items():
         total = sum(sizes.values()) or 1
+        few = any(n < _SMALL for n in sizes.values())
+        more = f", the first {most:,} of {len(sizes):,}" if len(sizes) > most else ""
         found.append(
             Table(
-                title=f"Groups of {name}",
-                head=("Group", "Rows", "Share", ""),
+                title=f"Groups of {name}{more}",
+                head=("Group", "Rows", "Share", "Note")[: 3 + few],
                 rows=tuple(
-                    (label, n, f"{n / total:.1%}", "few rows: wide intervals, little power" if n < _SMALL else "")
-                    for label, n in sizes.items()
+                    (label, n, f"{n / total:.1%}", "few rows: wide intervals, little power" if n < _SMALL else "")[
+                        : 3 + few
+                    ]
+                    for label, n in list(sizes.items())[:most]
                 ),
                 folded=len(sizes) > 25,
             )

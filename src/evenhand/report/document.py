@@ -6,18 +6,18 @@ block is drawn, and nothing that draws a block knows what an audit is.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from evenhand.results import Finding, Verdict
+from evenhand.results import Finding, Interval, Verdict, shown_margin, shown_p
 
-_MOST_ROWS = 1000  # of a table of findings
 _LONG = 30  # a longer one is opened by hand
 
 
 class PValue(float):
-    """A p-value: below 1e-16 only its size is shown, all its digits are kept."""
+    """A p-value, shown as everywhere by `evenhand.results.shown_p`; all its digits are kept."""
 
 
 Cell = str | int | float | Verdict | None
@@ -104,11 +104,17 @@ class Entry:
         What was found.
     blocks : tuple of block
         Its evidence.
+    interval : Interval or None
+        At the level at which the verdict was reached.
+    inside : float
+        Adjusted p-value for lying outside the margin; NaN without one.
     """
 
     key: str
     finding: Finding
     blocks: tuple[Block, ...]
+    interval: Interval | None = None
+    inside: float = math.nan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +139,8 @@ class Section:
         How it works, what it assumes, when it fails.
     sources : tuple of str
         Keys of the bibliography.
+    most_rows : int
+        Findings in its table; the others are in ``findings.json``.
     """
 
     audit: str
@@ -143,6 +151,7 @@ class Section:
     entries: tuple[Entry, ...]
     method: str
     sources: tuple[str, ...]
+    most_rows: int = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +172,8 @@ class Document:
         One per audit.
     data : tuple of block
         Rows used and dropped, groups and their sizes.
+    tested : Table
+        The null hypotheses.
     facts : Table
         What is needed to repeat the run.
     references : tuple of (key, text, address)
@@ -177,6 +188,7 @@ class Document:
     tally: Mapping[Verdict, int]
     sections: tuple[Section, ...]
     data: tuple[Block, ...]
+    tested: Table
     facts: Table
     references: tuple[tuple[str, str, str], ...]
     glossary: tuple[tuple[str, str], ...] = field(default=())
@@ -205,8 +217,8 @@ def shown(value: Cell) -> str:
         return str(value).replace("_", " ")
     if isinstance(value, str):
         return value
-    if isinstance(value, PValue) and value < 1e-16:
-        return "< 1e-16"
+    if isinstance(value, PValue):
+        return shown_p(value)
     if isinstance(value, int):
         return f"{value:,}"
     if value in (float("inf"), float("-inf")):
@@ -275,17 +287,33 @@ def findings_table(section: Section) -> Table:
     -------
     Table
     """
-    entries = section.entries[:_MOST_ROWS]
+    entries = section.entries[: section.most_rows]
+    plain = any(entry.finding.interval is not None for entry in entries)
+    adjusted = any(entry.interval is not None for entry in entries)
+    margins = any(entry.finding.margin is not None for entry in entries)
     rows: list[tuple[Cell, ...]] = []
-    for f in (entry.finding for entry in entries):
-        low, high = (None, None) if f.interval is None else (f.interval.low, f.interval.high)
-        told = (f.estimate, low, high, p_value(f.pvalue), p_value(f.pvalue_adjusted))
-        rows.append((f.measure, compared(f.groups), *told, f.verdict))
-    more = "" if len(entries) == len(section.entries) else f", the first {_MOST_ROWS:,} of {len(section.entries):,}"
+    for entry in entries:
+        f = entry.finding
+        told: list[Cell] = [f.measure, compared(f.groups), f.estimate]
+        told += _ends(f.interval) if plain else ()
+        told += _ends(entry.interval) if adjusted else ()
+        told += [shown_margin(f) or None] if margins else ()
+        told += [p_value(f.pvalue), p_value(f.pvalue_adjusted)]
+        told += [p_value(entry.inside)] if margins else ()
+        rows.append((*told, f.verdict))
+    left_out = len(section.entries) - len(entries)
+    more = f", the first {len(entries):,} of {len(section.entries):,}" if left_out else ""
+    head = ["Measure", "Groups", "Estimate", *(["Low", "High"] if plain else [])]
+    head += ["Low adjusted", "High adjusted"] if adjusted else []
+    head += ["Margin", "p beyond", "p beyond adjusted", "p inside adjusted"] if margins else ["p", "p adjusted"]
     return Table(
         title=f"All findings of the {section.audit} audit{more}",
-        head=("Measure", "Groups", "Estimate", "Low", "High", "p", "p adjusted", "Verdict"),
+        head=(*head, "Verdict"),
         rows=tuple(rows),
         links=tuple(entry.key if entry.blocks else "" for entry in entries),
         folded=len(section.entries) > _LONG,
     )
+
+
+def _ends(interval: Interval | None) -> tuple[Cell, Cell]:
+    return (None, None) if interval is None else (interval.low, interval.high)

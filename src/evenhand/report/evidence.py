@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from evenhand.inference.exact import exact_null
 from evenhand.report.document import Block, Cell, Table, Text, p_value
 from evenhand.report.figures import histogram
-from evenhand.results import Finding
+from evenhand.results import Finding, Interval
 
 _MOST_GROUPS = 40
-_SAID = ("fact", "planning", "warnings", "reason", "statistic", "test", "equivalence_pvalue", "adjusted_pvalue")
+_SAID = (
+    "fact", "planning", "warnings", "reason", "statistic", "test", "equivalence_pvalue", "adjusted_pvalue",
+    "difference_pvalue", "equivalence_pvalue_adjusted", "difference_pvalue_adjusted", "verdict_interval",
+)  # fmt: skip
+_OTHER_TESTS = {
+    "equivalence_pvalue": "p-value for lying outside the margin",
+    "difference_pvalue": "p-value for no difference",
+}
 _FACTS = {
     "exact": "Exact",
     "n_resamples": "Random permutations",
@@ -51,6 +59,35 @@ def evidence_blocks(finding: Finding, evidence: Mapping[str, Any], *, drawn: boo
     if drawn and has_null(finding, evidence):
         blocks.append(_null(finding, evidence))
     return tuple(blocks)
+
+
+def verdict_interval(evidence: Mapping[str, Any]) -> Interval | None:
+    """Return the interval at the level at which a verdict was reached.
+
+    Parameters
+    ----------
+    evidence : mapping
+        As plain data.
+
+    Returns
+    -------
+    Interval or None
+
+    Examples
+    --------
+    >>> verdict_interval({}) is None
+    True
+    """
+    made = evidence.get("verdict_interval")
+    if not isinstance(made, Mapping):
+        return None
+    low, high = made.get("low"), made.get("high")
+    return Interval(
+        low=-math.inf if low is None else float(low),
+        high=math.inf if high is None else float(high),
+        level=float(made["level"]),
+        kind=str(made["kind"]),
+    )
 
 
 def has_null(finding: Finding, evidence: Mapping[str, Any]) -> bool:
@@ -129,24 +166,33 @@ def _test(finding: Finding, evidence: Mapping[str, Any]) -> Table:
         rows.append(("Test", str(evidence["test"])))
     if isinstance(evidence.get("statistic"), int | float):
         rows.append(("Statistic", evidence["statistic"]))
-    rows += [("p-value", p_value(finding.pvalue)), ("p-value, adjusted", p_value(finding.pvalue_adjusted))]
-    inside = evidence.get("equivalence_pvalue")
-    if inside is not None:
-        rows.append(("p-value for lying outside the margin", p_value(inside)))
+    asked = "p-value" if finding.margin is None else "p-value for lying inside the margin"
+    rows += [(asked, p_value(finding.pvalue)), (f"{asked}, adjusted", p_value(finding.pvalue_adjusted))]
+    others = {
+        "equivalence_pvalue": "p-value for lying outside the margin",
+        "difference_pvalue": "p-value for no difference",
+    }
+    for key, name in others.items():
+        if evidence.get(key) is not None:
+            adjusted = evidence.get(f"{key}_adjusted")
+            rows += [
+                (name, p_value(evidence[key])),
+                (f"{name}, adjusted", p_value(math.nan if adjusted is None else adjusted)),
+            ]
     drawn_at_random = bool(evidence.get("n_resamples"))
     for key, name in _FACTS.items():
         if evidence.get(key) is not None and (drawn_at_random or key in ("exact", "pvalue_floor")):
             value = evidence[key]
-            rows.append((name, ("yes" if value else "no") if isinstance(value, bool) else value))
+            of = " (of no difference)" if key.startswith("pvalue") and "difference_pvalue" in evidence else ""
+            rows.append((name + of, ("yes" if value else "no") if isinstance(value, bool) else value))
     if finding.margin is not None:
         rows.append(("Margin", finding.margin))
+    for of, i in (("", finding.interval), (", as the verdict was reached", verdict_interval(evidence))):
+        if i is not None:
+            level = f"{100 * i.level:.6g} % interval{of}"
+            rows += [(f"{level}, low", i.low), (f"{level}, high", i.high)]
     if finding.interval is not None:
-        i = finding.interval
-        rows += [
-            (f"{i.level:.0%} interval, low", i.low),
-            (f"{i.level:.0%} interval, high", i.high),
-            ("Interval made by", i.kind),
-        ]
+        rows.append(("Interval made by", finding.interval.kind))
     for key, value in evidence.items():
         if key not in (*_SAID, *_FACTS) and isinstance(value, int | float | str) and value != "":
             told: Cell = ("yes" if value else "no") if isinstance(value, bool) else value

@@ -155,7 +155,8 @@ def forest(
     title, caption : str
         What it shows, and how to read it.
     rows : sequence of mapping
-        value : str
+        With ``label``, ``estimate``, ``low`` and ``high``; perhaps ``low_adjusted``, ``high_adjusted``, ``verdict``.
+    value : str
         What the axis measures.
     none : float
         Where there is no difference: 0 for differences, 1 for ratios.
@@ -175,12 +176,8 @@ def forest(
     3
     """
     y = {"field": "label", "type": "nominal", "sort": None, "title": None, "axis": {"ticks": False, "domain": False}}
-    tip = [
-        {"field": "label", "type": "nominal", "title": "compared"},
-        {"field": "estimate", "type": "quantitative", "title": "estimate", "format": ".4f"},
-        {"field": "low", "type": "quantitative", "title": "low", "format": ".4f"},
-        {"field": "high", "type": "quantitative", "title": "high", "format": ".4f"},
-    ]
+    tip: list[dict[str, Any]] = [{"field": "label", "type": "nominal", "title": "compared"}]
+    tip += [{"field": n, "type": "quantitative", "title": n, "format": ".4f"} for n in ("estimate", "low", "high")]
     columns = {"label": label, "estimate": "Estimate", "low": "Low", "high": "High"}
     look: dict[str, Any] = {"color": {"value": SERIES[0]}}
     shape: dict[str, Any] = {}
@@ -193,9 +190,15 @@ def forest(
         tip.append({"field": "verdict", "type": "nominal", "title": "verdict"})
         columns["verdict"] = "Verdict"
     low = axis("low", value, axis={"tickCount": 5})
+    thin: list[dict[str, Any]] = []
+    if any(row.get("low_adjusted") is not None for row in rows):
+        columns |= {"low_adjusted": "Low adjusted", "high_adjusted": "High adjusted"}
+        ends = {"y": y, "x": axis("low_adjusted", value), "x2": {"field": "high_adjusted"}, **look}
+        thin = [{"mark": {"type": "rule", "strokeWidth": 1}, "encoding": ends}]
     layers = [
         rule(none),
         *(rule(m, dashed=True) for m in margin),
+        *thin,
         {
             "mark": {"type": "rule", "strokeWidth": 2.5, "strokeCap": "round"},
             "encoding": {"y": y, "x": low, "x2": {"field": "high"}, "tooltip": tip, **look},

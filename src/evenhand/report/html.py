@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+import warnings
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -12,15 +13,25 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup, escape
 
+from evenhand.errors import EvenhandWarning
 from evenhand.files import write_atomic
 from evenhand.report import words
 from evenhand.report.charts import Charts, library
-from evenhand.report.compose import compose
+from evenhand.report.compose import Detail, compose
 from evenhand.report.document import Document, Section, Table, Text, compared, findings_table, shown
+from evenhand.report.drawing import DrawingError
 from evenhand.results import AuditRun, Verdict
 
 _LARGEST = 1_950_000  # bytes: a page that can be sent by mail
-_EVIDENCE = (150, 60, 20, 0)  # findings whose evidence is laid out, fewer until the page is small enough
+# Less and less is laid out until the page is small enough.
+_DETAILS = (
+    Detail(),
+    Detail(evidence=60),
+    Detail(evidence=20, figures=24),
+    Detail(evidence=0, figures=12, rows=500),
+    Detail(evidence=0, figures=4, rows=200),
+    Detail(evidence=0, figures=0, rows=50),
+)
 _POLICY = "evenhand-content-security-policy"
 
 
@@ -51,10 +62,18 @@ def to_html(run: AuditRun, path: str | Path | None = None, *, title: str = "Audi
     >>> to_html(run)[:15]
     '<!doctype html>'
     """
-    for evidence in _EVIDENCE:
-        text = render(compose(run, title=title, evidence=evidence))
+    known: dict[str, str] = {}
+    for detail in _DETAILS:
+        text, problems = _rendered(compose(run, title=title, detail=detail), known)
         if len(text.encode()) < _LARGEST:
             break
+    if problems:
+        charts = "1 chart was" if len(problems) == 1 else f"{len(problems)} charts were"
+        warnings.warn(
+            f"{charts} not drawn in the page: {'; '.join(dict.fromkeys(problems))}. The numbers are there.",
+            EvenhandWarning,
+            stacklevel=2,
+        )
     if path is not None:
         write_atomic(Path(path), text)
     return text
@@ -72,11 +91,21 @@ def render(page: Document) -> str:
     -------
     str
     """
+    return _rendered(page, {})[0]
+
+
+def _rendered(page: Document, known: dict[str, str]) -> tuple[str, list[str]]:
+    """Lay a document out, and say why charts are missing."""
     template = _environment().from_string(_part("report.html.jinja"))
-    script, drawing = _part("report.js"), library()
+    script, charts = _part("report.js"), Charts(known)
+    try:
+        drawing = library()
+    except DrawingError as error:  # the pictures drawn ahead stay; they do not answer to the pointer
+        drawing = ""
+        charts.problems.append(f"the library that draws them again in the browser is missing, because {error}")
     text = template.render(
         page=page,
-        charts=Charts(),
+        charts=charts,
         verdicts=list(words.VERDICT_WORDS.items()),
         css=Markup(_part("report.css")),
         script=Markup(script),
@@ -84,7 +113,7 @@ def render(page: Document) -> str:
         version=version("evenhand"),
         policy_mark=_POLICY,
     ).lstrip()
-    return text.replace(_POLICY, _policy(drawing, script), 1)
+    return text.replace(_POLICY, _policy(drawing, script), 1), charts.problems
 
 
 def _policy(*scripts: str) -> str:

@@ -8,8 +8,11 @@ from pathlib import Path
 from evenhand.files import write_atomic
 from evenhand.report import words
 from evenhand.report.compose import compose
-from evenhand.report.document import Block, Document, Figure, Table, Text, findings_table, shown
+from evenhand.report.document import Block, Document, Figure, Section, Table, Text, compared, findings_table, shown
 from evenhand.results import AuditRun, printable
+
+# Between backticks Markdown shows escapes as they are written: what needs one is quoted instead.
+_CODE, _ACTIVE = re.compile(r"(?<!`)`([^`]+)`(?!`)"), re.compile(r"[&<>\\*_\[\]|!#~]")
 
 
 def to_markdown(run: AuditRun, path: str | Path | None = None, *, title: str = "Audit report") -> str:
@@ -48,13 +51,23 @@ def _render(page: Document) -> str:
         parts += [f"- {_inert(answer)}" for answer in section.answers]
         parts += [_block(item) for item in section.blocks if isinstance(item, Text)]
         parts.append(_table(findings_table(section)))
-    parts += ["## Data", *(_block(item) for item in page.data), "## Methods"]
+        parts += [f"### Why these verdicts of the {section.audit} audit", _reasons(section)] if section.entries else []
+    parts += ["## Data", *(_block(item) for item in page.data), "## Methods", _table(page.tested)]
     parts += [f"**{s.audit.capitalize()}.** {s.method} {' '.join(f'[{k}]' for k in s.sources)}" for s in page.sections]
     parts += ["## References", "\n".join(f"- **{k}** {_inert(t)} {a}".rstrip() for k, t, a in page.references)]
     meanings = [*((shown(v), t) for v, t in words.VERDICT_WORDS.items()), *page.glossary]
     parts += ["## Glossary", "\n".join(f"- **{_inert(w)}**: {_inert(m)}" for w, m in meanings)]
     parts += ["## To repeat this run", _table(page.facts)]
     return "\n\n".join(parts) + "\n"
+
+
+def _reasons(section: Section) -> str:
+    """Say each finding's reason, those that decide nothing included; the same ones as in the table."""
+    told = [
+        f"- **{_inert(f.measure)}, {_inert(compared(f.groups))}**: {_inert(shown(f.verdict))}. {_inert(f.reason)}"
+        for f in (entry.finding for entry in section.entries[: section.most_rows])
+    ]
+    return "\n".join(told)
 
 
 def _block(item: Block) -> str:
@@ -71,5 +84,6 @@ def _table(table: Table) -> str:
 
 def _inert(text: str) -> str:
     """Escape what Markdown or HTML inside it would act upon: names come from strangers."""
-    text = printable(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    text = _CODE.sub(lambda found: f'"{found[1]}"' if _ACTIVE.search(found[1]) else found[0], printable(text))
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\*_\[\]|!#~])", r"\\\1", text)

@@ -41,10 +41,16 @@ document.addEventListener("click", (event) => {
 });
 open();
 
+// A cell as a spreadsheet takes it: names come from strangers, and one that begins like a formula would be run.
+const inert = (cell) => {
+  const text = (cell.dataset.value ?? cell.innerText).replace(/\s+/g, " ").trim();
+  return /^[=+@-]/.test(text) && !/^[+-]?(\d|∞|\.)/.test(text) ? `'${text}` : text;
+};
+
 // Copy a table with all digits, tabs between cells.
 const copy = async (button) => {
   const rows = [...button.closest(".tabled").querySelectorAll("tr")];
-  const text = rows.map((row) => [...row.cells].map((cell) => cell.dataset.value ?? cell.innerText.trim()).join("\t")).join("\n");
+  const text = rows.map((row) => [...row.cells].map(inert).join("\t")).join("\n");
   try {
     await navigator.clipboard.writeText(text);
   } catch {

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from evenhand.audits.margin import is_ratio, margin_ends
 from evenhand.metrics import METRICS
 from evenhand.report.document import Block, Text, compared, shown
+from evenhand.report.evidence import verdict_interval
 from evenhand.report.figures import forest, lines, number
-from evenhand.results import AuditResult, Finding
+from evenhand.results import AuditResult, Finding, Interval
 
 _MOST_SERIES = 4
 _MOST_LINES = 40
@@ -35,9 +37,10 @@ def blocks(result: AuditResult) -> list[Block]:
     """
     found: list[Block] = []
     for measure in dict.fromkeys(f.measure for f in result.findings):
-        rows = [f for f in result.findings if f.measure == measure and f.interval is not None]
+        pairs = zip(result.findings, result.evidence, strict=True)
+        rows = [(f, e) for f, e in pairs if f.measure == measure and f.interval is not None]
         if rows:
-            found.append(_forest(measure, rows))
+            found.append(_forest(measure, [f for f, _ in rows], [verdict_interval(e) for _, e in rows]))
             if len(rows) > _MOST_LINES:
                 found.append(Text(text=f"The first {_MOST_LINES} of {len(rows)} comparisons are drawn.", kind="note"))
     for measure in dict.fromkeys(f.measure for f in result.findings):
@@ -45,10 +48,10 @@ def blocks(result: AuditResult) -> list[Block]:
     return found
 
 
-def _forest(measure: str, findings: Sequence[Finding]) -> Block:
-    ratio = measure.endswith("_ratio")
+def _forest(measure: str, findings: Sequence[Finding], adjusted: Sequence[Interval | None]) -> Block:
+    ratio = is_ratio(measure)
     margins = sorted({f.margin for f in findings if f.margin is not None})
-    ends = [end for m in margins for end in ((m, 1 / m) if ratio else (-m, m))]
+    ends = [end for m in margins for end in margin_ends(measure, m)]
     firsts = [f.groups[0] for f in findings]
     short = len(set(firsts)) == len(firsts)  # one comparison per group: its name is enough
     rows = [
@@ -57,15 +60,18 @@ def _forest(measure: str, findings: Sequence[Finding]) -> Block:
             "estimate": number(f.estimate),
             "low": number(f.interval.low),
             "high": number(f.interval.high),
+            "low_adjusted": number(wide.low) if wide else None,
+            "high_adjusted": number(wide.high) if wide else None,
             "verdict": shown(f.verdict),
         }
-        for f in findings[:_MOST_LINES]
+        for f, wide in list(zip(findings, adjusted, strict=True))[:_MOST_LINES]
         if f.interval is not None
     ]
     level = findings[0].interval.level if findings[0].interval else 0.95
-    caption = f"Point: estimate. Line: {level:.0%} interval, not adjusted for the number of comparisons. " + (
-        "At 1 the groups are alike." if ratio else "At 0 the groups are alike."
-    )
+    caption = f"Point: estimate. Thick line: {level:.0%} interval, of this comparison alone. "
+    if any(adjusted):
+        caption += "Thin line: the interval at the level at which the verdict was reached. "
+    caption += "At 1 the groups are alike." if ratio else "At 0 the groups are alike."
     if ends:
         caption += " Dashed: the margin that counts as negligible."
     if short:

@@ -31,6 +31,7 @@ def blocks(result: AuditResult) -> list[Block]:
     tolerance = result.options.get("tolerance")
     for finding, evidence in zip(result.findings, result.evidence, strict=True):
         if finding.measure == "loss_ratio":
+            found += _predicted(evidence.get("predicted") or (evidence.get("metric") or {}).get("predicted") or ())
             found += _curve(evidence.get("curve") or (), tolerance)
             found += _parts(evidence.get("by_part") or (), tolerance)
             found += _movement(evidence.get("movement") or {})
@@ -38,12 +39,24 @@ def blocks(result: AuditResult) -> list[Block]:
     return found
 
 
+def _predicted(tested: Sequence[Mapping[str, Any]]) -> list[Block]:
+    if not tested:
+        return []
+    return [
+        Table(
+            title="Do the model's inputs predict the groups, on rows apart?",
+            head=("Group", "Chance to rank a member above others", "p"),
+            rows=tuple((str(row["label"]), number(row["auc"]), number(row["pvalue"])) for row in tested),
+        )
+    ]
+
+
 def _curve(curve: Sequence[Mapping[str, Any]], tolerance: float | None) -> list[Block]:
     names = {
         "loss_ratio": "loss ratio, mean",
-        "T_n": "loss ratio, lower bound",
+        "low": "loss ratio, lower limit",
         "error_ratio": "error ratio",
-        "T_n_error": "error ratio, lower bound",
+        "error_low": "error ratio, lower limit",
     }
     rows = [
         {"x": number(point["time"]), "y": number(point.get(key)), "series": name}
@@ -82,7 +95,8 @@ def _parts(parts: Sequence[Mapping[str, Any]], tolerance: float | None) -> list[
     return [
         forest(
             "Loss ratio by class and group",
-            "Point: mean ratio. Line: its interval. Shown to compare; only the ratio over everybody is tested. "
+            "Point: mean ratio. Line: from its lower to its upper limit. Shown to compare; only the ratio over "
+            "everybody is tested. "
             "Dashed: the tolerance.",
             rows,
             value="loss ratio",

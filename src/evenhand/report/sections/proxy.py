@@ -1,4 +1,4 @@
-"""The proxy audit's figures: proxy scores with intervals, the counterfactual group, the path of the gap."""
+"""The proxy audit's figures: what each feature carries, the counterfactual group, the path of the gap."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def blocks(result: AuditResult) -> list[Block]:
 
 
 def _features(pairs: Sequence[Pair], name: str) -> list[Block]:
-    pairs = sorted((p for p in pairs if p[0].estimate == p[0].estimate), key=lambda p: -p[0].estimate)
+    pairs = sorted((p for p in pairs if p[0].estimate == p[0].estimate), key=lambda p: -abs(p[0].estimate))
     if not pairs:
         return []
     rows = [
@@ -56,28 +56,40 @@ def _features(pairs: Sequence[Pair], name: str) -> list[Block]:
         for f, _ in pairs[:_MOST_LINES]
     ]
     table = Table(
-        title=f"Features, strongest first: {name}",
-        head=("Feature", "Proxy score", "p adjusted", "Share of the gap carried", "Association with the group", "Rank"),
+        title=f"Features, the largest part of the gap first: {name}",
+        head=(
+            "Feature",
+            "Part of the gap",
+            "Share of the gap",
+            "p adjusted",
+            "Association with the group",
+            "Proxy score",
+            "Rank by score",
+        ),
         rows=tuple(
             (
                 f.measure.partition(":")[2],
                 f.estimate,
-                p_value(f.pvalue_adjusted),
                 e.get("carried_share"),
+                p_value(f.pvalue_adjusted),
                 e.get("association"),
+                e.get("score"),
                 _rank(e.get("ranking") or {}),
             )
             for f, e in pairs
         ),
         folded=True,
     )
+    margin = pairs[0][0].margin
+    more = "more than nothing" if margin is None else f"more than {shown(margin)} (the margin)"
     chart = forest(
-        f"Proxy scores: {name}",
-        "How strongly changing the feature alone changes a person's influence on the gap. Line: interval. A feature "
-        "shows `disparity` when it carries part of the gap: its score is not zero and the groups differ in it.",
+        f"Part of the gap that goes through each feature: {name}",
+        "By how much the gap would change if this feature alone were distributed in the group as in the reference. "
+        f"Line: interval. A feature shows `disparity` when it is shown to carry {more} of a gap that is itself shown.",
         rows,
-        value="proxy score",
+        value="part of the gap",
         none=0.0,
+        margin=() if margin is None else (-margin, margin),
         label="Feature",
     )
     return [chart, table]

@@ -10,6 +10,8 @@ from evenhand.report.figures import axis, figure, lines, number
 from evenhand.report.theme import colour_of, legend_of
 from evenhand.results import AuditResult
 
+_CLOSE = 0.05  # of score: an interval this short says something, whatever limits it
+
 
 def blocks(result: AuditResult) -> list[Block]:
     """Return the figures of a tail audit.
@@ -54,15 +56,17 @@ def _levels(groups: Mapping[str, Mapping[str, Any]]) -> list[Block]:
         }
         for name, part in groups.items()
         for point in part.get("return_levels") or ()
-        if point.get("level") is not None
+        if point.get("level") is not None and not _unlimited(point)
     ]
     if not rows:
         return []
     return [
         lines(
             "Return levels",
-            "The change of score that the worst-treated person of so many decisions would see, had they been recorded "
-            "as the other group. Band: interval.",
+            "The change of score that one person in so many decisions exceeds, had they been recorded as the other "
+            "group. Band: interval. Counted where the rows reach; beyond them "
+            "shown only where a fit is believed. Horizons at which nothing but the score's range limits the level are "
+            "left out.",
             rows,
             x="decisions",
             y="change of score",
@@ -72,6 +76,13 @@ def _levels(groups: Mapping[str, Mapping[str, Any]]) -> list[Block]:
             points=True,
         )
     ]
+
+
+def _unlimited(point: Mapping[str, Any]) -> bool:
+    """Say whether an interval ends where the score does, far from the level."""
+    low, high = number(point.get("low")), number(point.get("high"))
+    open_end = str(point.get("kind", "")).endswith("largest possible change above")
+    return open_end and (low is None or high is None or high - low > _CLOSE)
 
 
 def _quantiles(groups: Mapping[str, Mapping[str, Any]]) -> list[Block]:
@@ -133,7 +144,8 @@ def _table(groups: Mapping[str, Mapping[str, Any]]) -> Table:
                 worst.get("share_above_at_most"),
                 fit.get("k"),
                 fit.get("shape"),
-                fit.get("type") or part.get("reason") or ("nobody better off" if part.get("nobody_better_off") else ""),
+                fit.get("type"),
+                "nobody better off" if part.get("nobody_better_off") else part.get("doubt") or "yes",
             )
         )
     return Table(
@@ -148,6 +160,7 @@ def _table(groups: Mapping[str, Mapping[str, Any]]) -> Table:
             "Tail points",
             "Shape",
             "Type",
+            "Believed beyond the rows",
         ),
         rows=tuple(rows),
     )

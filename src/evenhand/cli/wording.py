@@ -1,0 +1,54 @@
+"""Advice in the words of the command line: messages name options as Python does, and a terminal has others."""
+
+from __future__ import annotations
+
+import re
+
+from evenhand.audits.options import AUDITS, takes
+
+# Options of Python that the command line has too, under its own name.
+_FLAGS = {
+    name: f"--{name.replace('_', '-')}"
+    for name in (
+        "outcome", "decision", "score", "model", "trust_pickle", "features", "weight", "weight_kind", "positive",
+        "threshold", "continuous", "intersections", "missing", "reference", "metrics", "audits", "compare", "ratio",
+        "margin", "alpha", "correction", "seed", "workers",
+    )
+} | {"groups": "--group", "cuts": "--cut", "n_resamples": "--resamples"}  # fmt: skip
+# Names that are spelled otherwise on the command line, and that no sentence uses for a column.
+_RENAMED = ("groups", "cuts", "weight_kind", "n_resamples", "trust_pickle")
+# `name=`, `name='word'`, `name=True` and `name=0.01`: a group such as `sex=Female` is none of these.
+_ASSIGNED = re.compile(r"`(\w+)=('[^'`]*'|\"[^\"`]*\"|True|False|[\d.]+)?`(?: \(`--[\w-]+`\))?")
+_NAMED = re.compile(rf"\b([Ww]ith|in|of|[Gg]ive|[Cc]heck) `({'|'.join(_RENAMED)})`")
+
+
+def spoken(text: str) -> str:
+    """Name options as the command line does, or where in a plan they stand.
+
+    Parameters
+    ----------
+    text : str
+        A message.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> spoken("Name it with `outcome=`, or say `weight_kind='frequency'`; try `clip=0.01` for `sex=Female`.")
+    'Name it with `--outcome`, or say `--weight-kind frequency`; try `clip = 0.01` in a plan for `sex=Female`.'
+    """
+    return _NAMED.sub(lambda found: f"{found[1]} `{_FLAGS[found[2]]}`", _ASSIGNED.sub(_reworded, text))
+
+
+def _reworded(found: re.Match[str]) -> str:
+    name, value = found[1], found[2] or ""
+    word = value.strip("'\"")
+    number = re.fullmatch(r"[\d.]+", value) is not None
+    if name in _FLAGS and not number:
+        return f"`{_FLAGS[name]}`" if value in ("", "True") else f"`{_FLAGS[name]} {word}`"
+    if value and name != "rows" and any(takes(audit, name) for audit in AUDITS):
+        told = value if number else value.lower() if value in ("True", "False") else f'"{word}"'
+        return f"`{name} = {told}` in a plan"
+    return found[0]
