@@ -75,6 +75,7 @@ def ours(c: dict[str, Any], steps: int, model: Any, **options: Any) -> eh.AuditR
         steps=steps,
         step=0.01,
         scale="none",
+        limit="none",
         rng=0,
         **options,
     )

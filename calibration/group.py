@@ -31,6 +31,8 @@ ALPHA = 0.05
 MARGIN = 0.1
 SHOWN = (
     ("size", "rejected", "tested"),
+    ("at .01", "rejected_01", "tested"),
+    ("at .001", "rejected_001", "tested"),
     ("coverage", "covered", "tested"),
     ("ratio coverage", "ratio_covered", "ratios"),
     ("warned", "warned", "tested"),
@@ -39,7 +41,8 @@ SHOWN = (
 
 def simulate(design: Design, replications: int, n_resamples: int = 199, first: int = 0) -> dict[str, Any]:
     """Count rejections of the true null and coverage of no difference and of the ratio 1."""
-    seen = dict.fromkeys(("tested", "rejected", "warned", "covered", "ratios", "ratio_covered", "not_computable"), 0)
+    names = ("tested", "rejected", "rejected_01", "rejected_001", "warned", "covered", "ratios", "ratio_covered")
+    seen = dict.fromkeys((*names, "not_computable"), 0)
     for i in range(first, first + replications):
         rng = np.random.default_rng([i, len(design.name), *design.sizes])
         s = samples(design, rng)
@@ -55,6 +58,8 @@ def simulate(design: Design, replications: int, n_resamples: int = 199, first: i
         rejected = result.pvalue <= ALPHA
         warned = bool(result.warnings)
         seen["rejected"] += rejected
+        seen["rejected_01"] += result.pvalue <= 0.01
+        seen["rejected_001"] += result.pvalue <= 0.001
         seen["warned"] += warned
         low, high, _ = s.interval(0, 1, level=0.95, ratio=False, draws=draws)
         seen["covered"] += low <= 0 <= high

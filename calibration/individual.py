@@ -3,9 +3,12 @@
     python calibration/individual.py [--short] [--replications 2000] [--seed 4] [--part 1/2] [--out FILE]
     python calibration/individual.py --merge FILE FILE ...
 
-A logistic model is audited along a free axis, where the flow has a closed form, so that the true mean ratio and the
-true ratio of error rates are found by integration. The statistics are simulated without discretisation error on all
-designs, and the whole audit, from `AuditData` to finding, where no rare group carries the tail. Writes
+Two parts. A metric that is stated: a logistic model is audited along a free axis, where the flow has a closed form, so
+that the true mean ratio and the true ratio of error rates are found by integration. The statistics are simulated
+without discretisation error on all designs, and the whole audit, from `AuditData` to finding, where no rare group
+carries the tail. A metric that is learned (the default): groups of known distance, or drawn at random, and logistic
+models; the true ratio, under the directions and distances that the audit tends to, is that of a sample so large that
+they are known. ``--learned SAMPLES`` runs this part only and keeps the stored rows of the other. Writes
 ``individual.json`` beside this file, or the file named by ``--out`` (``--short`` prints only). ``--part`` runs some of
 the rows; ``--merge`` joins the files of all parts.
 """
@@ -15,7 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +30,7 @@ from scipy import integrate, special, stats
 
 from evenhand.audits.individual import audit_individual
 from evenhand.intake import AuditData
+from evenhand.kernels.logistic import fit_logistic
 from evenhand.kernels.losses import log_softplus
 from evenhand.kernels.perceptron import Perceptron
 from evenhand.kernels.ratios import mean_ratio, rate_ratio
@@ -157,7 +161,7 @@ def through_audit(design: Design, n: int, replications: int, seed: int) -> dict[
         )
         result = audit_individual(
             data, model=model, similarity=["x"], steps=STEPS, step=design.time / STEPS, scale="none", tolerance=ratio,
-            refits=0, correction="none", rng=0,
+            limit="none", refits=0, correction="none", rng=0,
         )  # fmt: skip
         for finding, truth in zip(result, (ratio, errors), strict=True):
             if finding.interval is None:
@@ -170,6 +174,101 @@ def through_audit(design: Design, n: int, replications: int, seed: int) -> dict[
     for key, value in seen.items():
         out[key] = value / max(computed[key.split()[0]], 1)
     return out
+
+
+@dataclass(frozen=True)
+class Learned:
+    """Five standard normal inputs, two groups whose means differ by `gap` in the first, and a logistic model.
+
+    Without `weights` the model is trained on as many other rows; with `given` it also has the group as a sixth input,
+    whose coefficient is set to `coefficient` where that is not None.
+    """
+
+    name: str
+    gap: float
+    weights: tuple[float, ...] | None = None
+    given: bool = False
+    coefficient: float | None = None
+
+
+TRUE_WEIGHTS = (1.0, 1.0, -0.5, 0.5, 0.0)
+LEARNED = (
+    Learned("random groups, trained model", 0.0),
+    Learned("random groups, trained model given the group", 0.0, given=True),
+    Learned("groups 0.3 apart, trained model given the group, coefficient 0", 0.3, given=True, coefficient=0.0),
+    Learned("groups 0.3 apart, small ratio", 0.3, weights=(0.1, 1.0, -0.5, 0.5, 0.0)),
+    Learned("groups 0.3 apart, ratio at the tolerance", 0.3, weights=(0.9, 1.0, -0.5, 0.5, 0.0)),
+    Learned("groups 1 apart, ratio at the tolerance", 1.0, weights=(0.5, 0.8, -0.5, 0.5, 0.0)),
+)
+LEARNED_SIZES = (400, 2000)
+LARGE = 60_000
+
+
+def drawn(design: Learned, n: int, rng: np.random.Generator) -> tuple[AuditData, GradientModel]:
+    """Return rows to audit and the model, trained on other rows unless its weights are fixed."""
+    group = rng.integers(0, 2, 2 * n)
+    X = rng.normal(size=(2 * n, 5))
+    X[:, 0] += design.gap * (group - 0.5)
+    y = (rng.random(2 * n) < special.expit(X @ np.array(design.weights or TRUE_WEIGHTS))).astype(float)
+    inputs = {f"x{j}": X[:, j] for j in range(5)} | ({"group": group.astype(float)} if design.given else {})
+    weights, bias = np.array(design.weights or ()), 0.0
+    if design.weights is None:
+        fit = fit_logistic(np.column_stack(list(inputs.values()))[:n], y[:n])
+        weights, bias = fit.coef.copy(), fit.intercept
+        if design.coefficient is not None:
+            weights[-1] = design.coefficient
+    net = Perceptron(weights=(weights[:, None],), biases=(np.array([bias]),))
+    names = np.where(group == 1, "a", "b")
+    data = AuditData.from_arrays(
+        outcome=y[n:].astype(int), features={k: v[n:] for k, v in inputs.items()}, groups={"group": names[n:]}
+    )
+    return data, GradientModel(network=net, link="logit", classes=(0, 1))
+
+
+def with_learned_metric(design: Learned, n: int, replications: int, seed: int) -> dict[str, Any]:
+    """Audit by the defaults, and count verdicts and, where the model is fixed, misses of the true ratios."""
+    rng = np.random.default_rng([seed, n, LEARNED.index(design)])
+    truth: tuple[float, ...] = ()
+    if design.weights is not None:
+        large, model = drawn(design, LARGE, rng)
+        truth = tuple(f.estimate for f in audit_individual(large, model=model, refits=0, rng=0))
+    allowed = {"tolerance": truth[0]} if "tolerance" in design.name else {}
+    keys = ("computed", "disparity", "equivalent", "p .05", "p .01", "equivalence .05", "too high", "too low",
+            "errors computed", "errors too high", "errors too low")  # fmt: skip
+    seen = dict.fromkeys(keys, 0)
+    ratios = []
+    for _ in range(replications):
+        data, model = drawn(design, n, rng)
+        result = audit_individual(data, model=model, rng=0, **allowed)
+        loss = result[0]
+        seen["disparity"] += any(f.verdict == "disparity" for f in result)
+        seen["equivalent"] += loss.verdict == "equivalent"
+        for finding, evidence, true, word in zip(
+            result, result.evidence, truth or (1.0, 1.0), ("", "errors "), strict=True
+        ):
+            if finding.interval is None:
+                continue
+            seen[f"{word}computed"] += 1
+            seen[f"{word}too high"] += finding.interval.low > true
+            seen[f"{word}too low"] += evidence["one_sided_high"] < true
+        if loss.interval is not None:
+            ratios.append(loss.estimate)
+            seen["p .05"] += loss.pvalue <= 0.05
+            seen["p .01"] += loss.pvalue <= 0.01
+            seen["equivalence .05"] += result.evidence[0]["equivalence_pvalue"] <= 0.05
+    return {
+        "design": design.name, "n": n, "replications": replications, "true": list(truth), **seen,
+        "mean_ratio": float(np.mean(ratios)) if ratios else None,
+    }  # fmt: skip
+
+
+def learned_rows(replications: int, seed: int) -> Iterator[dict[str, Any]]:
+    """Run the designs with a learned metric, the larger size with a third of the samples."""
+    for n in LEARNED_SIZES:
+        for design in LEARNED:
+            row = with_learned_metric(design, n, replications if n < 1000 else max(replications // 3, 1), seed)
+            print(", ".join(f"{k} {v}" for k, v in row.items()), flush=True)
+            yield row
 
 
 def rows_of(part: str, replications: int, seed: int, short: bool) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -203,9 +302,17 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=4)
     parser.add_argument("--part", default="1/1")
     parser.add_argument("--out", type=Path, default=HERE / "individual.json")
+    parser.add_argument("--learned", type=int, metavar="SAMPLES", help="only the learned metric, so many samples each")
     parser.add_argument("--merge", type=Path, nargs="+", metavar="FILE")
     options = parser.parse_args()
     stored: dict[str, Any]
+    if options.learned:
+        stored = json.loads(options.out.read_text(encoding="utf-8")) if options.out.exists() else {}
+        stored |= {"learned_seed": options.seed, "learned": []}
+        for row in learned_rows(options.learned, options.seed):
+            stored["learned"].append(row)
+            options.out.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+        return
     if options.merge:
         parts = [json.loads(path.read_text(encoding="utf-8")) for path in options.merge]
         if len({(p["seed"], p["replications"]) for p in parts}) > 1:
@@ -230,6 +337,9 @@ def main() -> None:
         stored[key].sort(key=lambda row: (order[row["design"]], row["n"]))
         if len({(r["design"], r["n"]) for r in stored[key]}) < len(stored[key]):
             raise SystemExit("A row is in two parts.")
+    if not options.short and options.out.exists():
+        before = json.loads(options.out.read_text(encoding="utf-8"))
+        stored |= {k: before[k] for k in ("learned", "learned_seed") if k in before}
     if not options.short:
         options.out.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
 

@@ -61,7 +61,7 @@ def audited(case: cases.Case, fitted: Any, settings: dict[str, Any], **options: 
     everyone = data_of(case, slice(None))
     result = audit_individual(
         data_of(case, slice(0, most)), model=model, similarity=SensitiveSubspace(["sex", "race"]),
-        tolerance=TOLERANCE, alpha=ALPHA, limits="normal", metric_rows=everyone, scale="none",
+        tolerance=TOLERANCE, alpha=ALPHA, limits="normal", metric_rows=everyone, scale="none", limit="none",
         **{k: settings[k] for k in ("penalty", "step", "steps")}, refits=0, correction="none", rng=0, **options,
     )  # fmt: skip
     loss, error = result.evidence

@@ -25,7 +25,8 @@ from printed import TYPES, algorithm_1
 import evenhand as eh
 from evenhand.audits.tail import audit_tail
 from evenhand.generators import downstream_f1, make_generator, realism
-from evenhand.models.counterfactual import as_scorer, recorded_as
+from evenhand.models import adapt
+from evenhand.models.counterfactual import recorded_as
 
 HERE = Path(__file__).parent
 
@@ -61,7 +62,7 @@ def as_printed(case: Case, model: Any, kind: str, name: str, config: dict[str, A
     """Run the printed algorithm, in both readings, on the two groups (unprivileged first) of a case."""
     labels = [case.unprivileged, case.privileged]
     of = case.columns[case.attribute]
-    scorer = as_scorer(model, case.columns)
+    scorer = adapt(model, case.columns)
     values = [{case.attribute: label} for label in labels]
     rows = []
     for own, label in enumerate(labels):
@@ -83,7 +84,8 @@ def group_row(shown: dict[str, Any]) -> dict[str, Any]:
     row: dict[str, Any] = {
         "group": shown["group"], "rows": shown["rows"], "generated": made.get("rows", 0), "acd": shown["acd"],
         "cvar": shown["cvar"]["value"], "maximum": shown["observed_maximum"]["value"],
-        "passed_printed": shown.get("exponentiality", {}).get("passed_printed"), "reason": shown["reason"],
+        "passed_printed": shown.get("exponentiality", {}).get("passed_printed"), "reason": shown["doubt"],
+        "nobody_better_off": shown["nobody_better_off"],
         "generated_level": made.get("level"), "generated_shape": made.get("shape"),
     }  # fmt: skip
     if fit is not None:
@@ -116,7 +118,6 @@ def table_iv(
                 "ecd": None if math.isnan(finding.estimate) else finding.estimate,
                 "interval": None if finding.interval is None else [finding.interval.low, finding.interval.high],
                 "pvalue": None if math.isnan(finding.pvalue) else finding.pvalue,
-                "least_detectable": evidence.get("minimum_detectable_difference"),
                 "verdict": str(finding.verdict),
                 "groups": groups,
                 "as_printed": as_printed(case, model, kind, name, config),
@@ -135,7 +136,7 @@ def feasibility(cells: dict[str, Any]) -> dict[str, Any]:
     """Count the tails from which a worst case can be extrapolated (types I and III), as the abstract does (95 %)."""
     rows = [g for c in cells.values() for g in c["groups"]]
     blind = sum(not c["groups"] for c in cells.values())  # the model gives everybody one score, or ignores the flip
-    kinds = [g.get("type", "" if not g["reason"] else None) for g in rows]  # "": nobody is better off, level 0
+    kinds = [g.get("type", "" if g.get("nobody_better_off", not g["reason"]) else None) for g in rows]  # "": level 0
     own = sum(t in ("I", "III") for t in kinds)
     extended = sum(t is None and g["generated_level"] is not None for t, g in zip(kinds, rows, strict=True))
     atoms = sum("distinct values" in g["reason"] for g in rows)

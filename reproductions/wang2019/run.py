@@ -123,7 +123,7 @@ def note(found: dict[str, list[float]], key: str, value: float) -> None:
 
 def rows_of(result: Any) -> list[dict[str, Any]]:
     """Return the findings with what figure 3 draws."""
-    kept = ("signed_score", "carried", "carried_share", "carried_interval", "association", "ranking")
+    kept = ("score", "score_interval", "signed_score", "carried_share", "association", "ranking", "pairs")
     return [
         {
             "measure": f.measure,

@@ -70,3 +70,19 @@ def test_the_designs_truth_is_right(calibration):
     sample = np.exp(design.log_ratio(margin, slope))
     assert sample.mean() == pytest.approx(ratio, abs=4 * sample.std() / np.sqrt(n))
     assert (design.moved(margin, slope) < 0).mean() / (margin < 0).mean() == pytest.approx(errors, rel=0.01)
+
+
+def test_the_default_audit_on_random_groups_calls_nothing_a_disparity(calibration):
+    for design in calibration.LEARNED[:2]:
+        row = calibration.with_learned_metric(design, 300, 15, 5)
+        assert row["disparity"] <= stats.binom.ppf(0.9995, 15, 0.05)
+    assert row["computed"] == 15  # the group is an input, so its direction is known
+
+
+def test_the_default_audit_holds_its_level_where_the_metric_is_learned(calibration):
+    design = calibration.LEARNED[5]
+    row = calibration.with_learned_metric(design, 400, 25, 5)
+    assert row["computed"] == 25
+    most = stats.binom.ppf(0.9995, 25, 0.05)
+    assert max(row[k] for k in ("p .05", "equivalence .05", "too high", "too low", "errors too high")) <= most
+    assert row["p .01"] <= stats.binom.ppf(0.9995, 25, 0.01)

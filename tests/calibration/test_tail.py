@@ -36,11 +36,39 @@ def test_intervals_cover(grid: ModuleType, law: str) -> None:
     assert min(found["shape"], found["level n/5"], found["level n"], found["level 10n"]) >= low
 
 
-@pytest.mark.parametrize("law", ["exponential", "uniform"])
-def test_difference_holds_its_size(grid: ModuleType, law: str) -> None:
-    found = grid.difference_cell(law, law, (800, 500), 50, 100, 1, draws=99)
-    assert found["rejected"] <= limits(0.05, 100)[1]
-    assert found["coverage"] >= limits(0.95, 100)[0]
+@pytest.mark.parametrize(("law", "other"), [("exponential", "exponential"), ("exponential", "interior maximum")])
+@pytest.mark.parametrize("sizes", [(500, 500), (2500, 500)])
+def test_difference_holds_its_size_when_only_the_levels_agree(
+    grid: ModuleType, law: str, other: str, sizes: tuple[int, int]
+) -> None:
+    found = grid.difference_cell(law, other, sizes, 50.0, 2 * REPLICATIONS, 1)
+    for alpha in (0.05, 0.01, 0.001):
+        assert found[f"rejected at {alpha:g}"] <= limits(alpha, 2 * REPLICATIONS)[1]
+    assert found["coverage"] >= limits(0.95, 2 * REPLICATIONS)[0]
+
+
+def test_level_holds_its_size(grid: ModuleType) -> None:
+    found = grid.level_cell("pareto(4)", 500, 50.0, 1000, 1)
+    for alpha in (0.05, 0.01, 0.001):
+        assert found[f"rejected at {alpha:g}"] <= limits(alpha, 1000)[1]
+    assert found["false equivalent at 0.05"] <= limits(0.05, 1000)[1]
+    assert found["coverage"] >= limits(0.95, 1000)[0]
+
+
+@pytest.mark.parametrize("horizon", [None, 1000.0])
+def test_levels_of_a_trained_logistic_model_are_covered(grid: ModuleType, horizon: float | None) -> None:
+    found = grid.model_cell("logistic", 500, horizon, 40, 1)
+    assert found["given"] > 0.5
+    assert found["coverage"] >= limits(0.95, round(80 * found["given"]))[0]
+    assert found["wholly above the sample"] == found["above what is possible"] == 0
+
+
+def test_random_groups_are_no_disparity(grid: ModuleType) -> None:
+    blind = grid.random_cell("logistic", 2000, 2000, 20, 1, blind=True)
+    assert blind["any disparity"] == 0
+    given = grid.random_cell("logistic", 2000, 200_000, 20, 1)
+    assert given["any disparity"] <= limits(0.05, 20)[1]
+    assert given["false disparity"] <= limits(0.05, 20)[1]
 
 
 def test_exponentiality_holds_its_size(grid: ModuleType) -> None:
