@@ -15,9 +15,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from scipy import stats
 
 from evenhand import METRICS
+from evenhand.audits.hypotheses import HYPOTHESES
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -133,6 +135,73 @@ def budget() -> str:
     return table(head, rows) + "\n"
 
 
+def defaults() -> str:
+    """Set what is promised by default beside what was measured, before and after the defaults were mended."""
+    path = ROOT / "calibration" / "defaults.json"
+    if not path.exists():
+        return "No stored results yet.\n"
+    stored = json.loads(path.read_text())
+    rows = []
+    for key, row in stored["rows"].items():
+        world = row["words"]
+        for question, promise in row["promised"].items():
+            cells = [_answered(stored.get(label, {}).get(key, {}).get(question)) for label in ("before", "after")]
+            rows.append((world, question, "" if promise is None else f"{promise:g}", *cells))
+            world = ""
+    return table(("world", "question", "promised", "before", "after"), rows) + "\n"
+
+
+def _answered(counted: list[int] | None) -> str:
+    """Write a share with its Monte-Carlo standard error and the number of runs."""
+    if counted is None:
+        return "not measured"
+    if not counted[1]:
+        return "does not arise"
+    share = counted[0] / counted[1]
+    return f"{share:.3f} ± {(share * (1 - share) / counted[1]) ** 0.5:.3f} ({counted[1]})"
+
+
+def rates() -> str:
+    """Lay out size and power of the tests of two equal rates, added up over all tables."""
+    stored = json.loads((ROOT / "calibration" / "rates.json").read_text())
+    rows = stored["rows"]
+    names = list(rows[0]["largest"])
+    lines, apart = [], []
+    for alpha in dict.fromkeys(row["alpha"] for row in rows):
+        these = [row for row in rows if row["alpha"] == alpha]
+        for name in names:
+            largest = max(row["largest"][name] for row in these)
+            mean, shown = (np.mean([row[key][name] for row in these]) for key in ("mean", "power"))
+            least = "" if name == names[0] else f"{min(row['least_gain'][name] for row in these):+.3f}"
+            lines.append((f"{alpha:g}", name, f"{largest:.5f}", f"{mean:.5f}", f"{shown:.4f}", least))
+    for row in rows:
+        if row["alpha"] == rows[0]["alpha"]:
+            cells = [f"{row['largest'][n]:.4f} / {row['mean'][n]:.4f} / {row['power'][n]:.3f}" for n in names]
+            apart.append(("/".join(str(n) for n in row["sizes"]), *cells))
+    covered = [
+        ("/".join(map(str, row["sizes"])), "ratio" if row["ratio"] else "difference",
+         *(f"{row[k][0]:.4f}, {row[k][1]:.4f}, {row[k][2]:.3f}" for k in ("0.95", "0.99")))
+        for row in stored["coverage"]
+    ]  # fmt: skip
+    levels = [key for key in stored["large"][0] if key != "sizes"]
+    large = [
+        ("/".join(map(str, row["sizes"])), *(f"{row[k][0]:.5f}, {row[k][1]:.5f}" for k in levels))
+        for row in stored["large"]
+    ]
+    head = ("level", "test", "largest size", "mean size", "mean power", "least gain of ours")
+    each = table(("rows", *names), apart)
+    return (
+        table(head, lines)
+        + f"\n\nAt level {rows[0]['alpha']:g}, each pair of sizes: largest size / mean size / mean power.\n\n{each}\n"
+        + "\nCoverage of the intervals over pairs of rates from .025 to .975: least, mean, and the share of pairs "
+        "with at least the level.\n\n"
+        + table(("rows", "of", "95 %", "99 %"), covered)
+        + "\n\nBeyond the exact test the mid-p value is the p-value. Its largest and mean size:\n\n"
+        + table(("rows", *levels), large)
+        + "\n"
+    )
+
+
 def power() -> str:
     """Lay out promised and simulated power, and the size of equivalence tests on the margin."""
     stored = json.loads((ROOT / "calibration" / "power.json").read_text())["rows"]
@@ -206,7 +275,40 @@ def individual() -> str:
         + table(head, rows)
         + "\n\nThe whole audit, from data to finding, by its own interval and p-value:\n\n"
         + table(("design", "rows", "samples", "mean ratio covered", "false `disparity`", "error ratio covered"), whole)
-        + "\n"
+        + "\n\n"
+        + _individual_learned(stored)
+    )
+
+
+def _individual_learned(stored: dict[str, Any]) -> str:
+    """List verdicts and misses of the audit by its defaults, where the metric is learned from the groups."""
+
+    def share(row: dict[str, Any], key: str, of: str = "replications") -> str:
+        return f"{row[key] / row[of]:.3f}" if row[of] else "-"
+
+    rows = [
+        (
+            r["design"], f"{r['n']:,}", r["replications"], share(r, "computed"),
+            "-" if not r["true"] else f"{r['true'][0]:.2f}",
+            "-" if r["mean_ratio"] is None else f"{r['mean_ratio']:.2f}",
+            share(r, "disparity"),
+            *((share(r, "too high", "computed"), share(r, "too low", "computed"), share(r, "errors too high"),
+               share(r, "errors too low"), share(r, "p .05"), share(r, "p .01"), share(r, "equivalence .05"))
+              if r["true"] else ("-",) * 7),
+        )
+        for r in stored.get("learned", ())
+    ]  # fmt: skip
+    if not rows:
+        return ""
+    head = (
+        "design", "rows", "samples", "inputs predict the groups", "true mean ratio", "mean estimate", "any `disparity`",
+        "lower limit too high, where computed", "upper limit too low", "error ratio: lower too high", "upper too low",
+        "mean ratio, p at most .05", "p at most .01", "equivalence, p at most .05",
+    )  # fmt: skip
+    return (
+        "The default audit, whose metric is learned from the groups. Limits are one-sided at 95 %, so .05 may miss; "
+        "where the ratio is at the tolerance, p-values may be at most .05 (.01) that often. Shares are of all samples "
+        "unless the head says otherwise.\n\n" + table(head, rows) + f"\n\nSeed {stored['learned_seed']}.\n"
     )
 
 
@@ -224,27 +326,50 @@ def individual_speed() -> str:
 def proxy() -> str:
     """List coverage, false naming and power of the proxy audit."""
     stored = json.loads((ROOT / "calibration" / "proxy.json").read_text())
-    if "samples" not in stored:
-        return "No stored results yet.\n"
+    worlds = json.loads((ROOT / "calibration" / "proxy_trained.json").read_text())
     noise = ("noise", "noise_number", "noise_category")
-    scores, named, pairs = [], [], []
+    covered, named = [], []
     for line in stored["lines"]:
         rows, n = line["rows"], line["samples"]
-        pairs += [
-            (name, row["tested"], _share(row, "covered", "intervals"), _share(row, "rejected", "tested"))
-            for name, row in rows.items()
-            if name.startswith("pairs")
-        ]
         shown = [_share(rows[k], "covered", "intervals") for k in ("gap", "carrier", "bystander", "used")]
         least = min((_share(rows[k], "covered", "intervals") for k in noise), key=str)
-        moved = [_share(rows[k], "carried_covered", "carried_intervals") for k in ("carrier", "bystander", "used")]
-        scores.append((line["design"], n, *shown, least, *moved))
-        raw = [f"{rows[k]['rejected'] / n:.3f}" for k in ("carrier", "bystander", "used")]
-        most_noise = max(rows[k]["rejected"] / n for k in noise)
-        named.append((line["design"], n, *raw, f"{most_noise:.3f}", f"{line['false_discovery'] / n:.3f}"))
+        scores = [_share(rows[k], "score_covered", "score_intervals") for k in ("carrier", "bystander", "used")]
+        covered.append((line["design"], n, *shown, least, *scores))
+        found = [f"{rows[k]['disparity'] / n:.3f}" for k in ("carrier", "bystander", "used")]
+        most = max(rows[k]["disparity"] / n for k in noise)
+        wrong = [f"{line[k] / n:.3f}" for k in ("false_discovery", "false_discovery_01")]
+        named.append((line["design"], n, *found, f"{most:.3f}", *wrong))
+    trained = []
+    for line in worlds["lines"]:
+        n, rows = line["samples"], [r for r in line["rows"].values() if r["tested"]]
+        shares = [f"{line[k] / n:.3f}" for k in ("gap", "named", "named_01")]
+        shares.append(f"{line['idle_named'] / n:.3f}" if line["world"].startswith("synthetic") else "–")
+        every = f"{sum(r['covered'] for r in rows) / sum(r['tested'] for r in rows):.3f}"
+        least = f"{min(r['covered'] / r['tested'] for r in rows):.3f}"
+        wrong = f"{max(r['false_equivalent'] / n for r in rows):.3f}"
+        trained.append((line["world"], line["models"], n, *shares, every, least, wrong))
     return (
-        "Coverage of the 95 % intervals of the gap, of proxy scores and of what a feature carries. A dash: the audit "
-        "gives no interval there, because it would not hold.\n\n"
+        "Trained models. False: named although at most the margin of one point goes "
+        "through the feature in truth. Unrelated: features that have nothing to do with the outcome; the model uses "
+        "them a little, so that what they carry is not exactly 0 and may exceed the margin. Coverage of the 95 % "
+        "intervals: of all features together, and of the feature with the least.\n\n"
+        + table(
+            (
+                "world",
+                "models",
+                "audits",
+                "gap shown",
+                "any false, 5 %",
+                "any false, 1 %",
+                "any unrelated, 5 %",
+                "coverage, all",
+                "coverage, least",
+                "falsely equivalent, most",
+            ),
+            trained,
+        )
+        + "\n\nA known model: coverage of the 95 % intervals of the gap, of what a feature carries, and of proxy "
+        "scores. A dash: the audit gives no interval there, because it would not hold.\n\n"
         + table(
             (
                 "design",
@@ -254,20 +379,29 @@ def proxy() -> str:
                 "bystander",
                 "used number",
                 "noise, least",
-                "carried: carrier",
-                "carried: bystander",
-                "carried: used number",
+                "score: carrier",
+                "score: bystander",
+                "score: used number",
             ),
-            scores,
+            covered,
         )
-        + "\n\nHow often a feature is named at 5 %, before adjustment, and how often any idle one is named after it. "
-        "Only the carrier should be; with a lambda every difference counts, and the bystander too.\n\n"
+        + "\n\nHow often a feature is a `disparity`, and how often any is that carries nothing, at an error rate of "
+        "5 % and of 1 % over all findings.\n\n"
         + table(
-            ("design", "samples", "carrier", "bystander", "used number", "noise, most", "any idle one, adjusted"), named
+            (
+                "design",
+                "samples",
+                "carrier",
+                "bystander",
+                "used number",
+                "noise, most",
+                "any idle one, 5 %",
+                "any idle one, 1 %",
+            ),
+            named,
         )
-        + ("\n\nPairs of features, `fpr` on 2,000 rows.\n\n" if pairs else "")
-        + (table(("pairs", "tested", "coverage", "named at 5 %, before adjustment"), pairs) if pairs else "")
-        + f"\n\nOne run of `calibration/proxy.py` with seed {stored['seed']} and the audit's defaults."
+        + f"\n\nOne run each of `calibration/proxy_trained.py` (seed {worlds['seed']}) and `calibration/proxy.py` "
+        f"(seed {stored['seed']}) with the audit's defaults."
         + (f" Designs not run: {'; '.join(stored['not_run'])}.\n" if stored.get("not_run") else "\n")
     )
 
@@ -324,9 +458,10 @@ def _machine(stored: dict[str, Any]) -> str:
 def tail() -> str:
     """Tables of the tail audit: recovery, coverage, size, power and speed."""
     stored = json.loads((ROOT / "calibration" / "tail.json").read_text())
-    cells = {part: {n.rsplit(", ", 1)[0]: {} for n in found} for part, found in stored.items()}
-    for part, found in stored.items():
-        for name, cell in found.items():
+    fits = ("exponentiality", "intervals", "bounded", "chosen")
+    cells = {part: {n.rsplit(", ", 1)[0]: {} for n in stored[part]} for part in fits}
+    for part in fits:
+        for name, cell in stored[part].items():
             law, at = name.rsplit(", ", 1)
             cells[part][law][at.split("=")[1]] = cell
     levels = ("level n/5", "level n", "level 10n", "level 100n")
@@ -348,11 +483,15 @@ def tail() -> str:
         (law, *(f"{row[k]['shape, mean error']:+.3f} ± {row[k]['shape, standard deviation']:.3f}" for k in sizes))
         for law, row in cells["intervals"].items()
     ]
-    different = [
-        (name, c["samples"], c.get("permutations", 249), _size(c, "rejected"), _size(c, "by permutation alone"),
-         _size(c, "by interval alone"), _cover(c, "coverage"))
-        for name, c in stored["difference"].items()
-    ]  # fmt: skip
+    rejected = [f"rejected at {a:g}" for a in (0.05, 0.01, 0.001)]
+
+    def tested(part: str) -> list[tuple[Any, ...]]:
+        return [
+            (name, c["samples"], *(_size(c, key, float(key.split()[-1])) for key in rejected), _cover(c, "coverage"))
+            for name, c in stored[part].items()
+        ]
+
+    tested_head = ("samples", "at .05", "at .01", "at .001", "coverage")
     speed = json.loads((ROOT / "benchmarks" / "tail.json").read_text())
     text = [
         f"Seeds {', '.join(map(str, seeds))}; nothing was chosen on them. {error}\n",
@@ -386,21 +525,49 @@ def tail() -> str:
                 for n, c in row.items()
             ],
         ),
-        "\n### Two groups with equal return levels\n",
-        "How often the test at 5 % rejects, and how often the 95 % interval of the difference covers 0; "
-        "samples and permutations are listed. The audit takes the larger p-value of the two. Laws that differ are "
-        "moved so that their return levels agree.\n",
+        "\n### One level, counted\n",
+        "How often the test of the true level rejects, and how often the 95 % interval covers it. Exact tests of "
+        "counts stay below their level.\n",
+        table(("tail", *tested_head), tested("level")),
+        "\n### Two groups with equal levels\n",
+        "How often the test of equal levels rejects, and how often the 95 % interval of the difference covers 0. Laws "
+        "that differ are moved so that only their levels agree.\n",
+        table(("groups", *tested_head), tested("difference")),
+        "\nThe same with the first group moved by 1.43 lengths of the half interval: the size becomes the power.\n",
         table(
-            ("groups", "samples", "permutations", "size", "permutation alone", "interval alone", "coverage"), different
+            ("groups", "samples", "at .05", "at .01"),
+            [(n, c["samples"], f"{c[rejected[0]]:.2f}", f"{c[rejected[1]]:.2f}") for n, c in stored["power"].items()],
         ),
-        "\n### Power at the smallest detectable difference\n",
-        "The first group is moved by the difference that the audit says would be shown 4 times in 5; "
-        f"{samples['power']} samples each.\n",
+        "\n### Beyond the rows\n",
+        "How often a level is given (counted, or from a fit that is believed), and how often its interval covers.\n",
         table(
-            ("groups", "shown", "permutation alone", "interval alone"),
+            ("tail", "samples", "level given", "coverage", "wholly above the largest value"),
             [
-                (n, *(f"{c[k]:.2f}" for k in ("rejected", "by permutation alone", "by interval alone")))
-                for n, c in stored["power"].items()
+                (n, c["samples"], f"{c['given']:.2f}", _cover(c, "coverage", c["given"]), f"{c['wholly above']:.3f}")
+                for n, c in stored["beyond"].items()
+            ],
+        ),
+        "\n### Trained models\n",
+        "Levels of models that were trained on 2,000 rows: logistic regression where 11 % say yes, and a network. True "
+        "levels are those of 400,000 people.\n",
+        table(
+            ("model", "levels", "given", "coverage", "wholly above the sample", "above what is possible"),
+            [
+                (n, c["samples"], f"{c['given']:.2f}", _cover(c, "coverage", c["given"]),
+                 f"{c['wholly above the sample']:.3f}", f"{c['above what is possible']:.3f}")
+                for n, c in stored["models"].items()
+            ],
+        ),
+        "\n### Groups drawn at random\n",
+        "How often the default audit finds any disparity. A model that was given the random column has a coefficient "
+        "for it, and the change that makes is real: false is a disparity whose true value, among 40,000 other people, "
+        "lies inside the margin of 0.01.\n",
+        table(
+            ("model", "audits", "any disparity", "false disparity", "median true difference"),
+            [
+                (n, c["samples"], f"{c['any disparity']:.3f}", _size(c, "false disparity"),
+                 f"{c['median true |ecd|']:.4f}")
+                for n, c in stored["random"].items()
             ],
         ),
         "\n### Speed\n",
@@ -424,9 +591,9 @@ def _cover(cell: dict[str, Any], key: str, share: float = 1.0) -> str:
     return f"{cell[key]:.3f}" + ("*" if round(cell[key] * n) < stats.binom.ppf(0.01, n, 0.95) else "")
 
 
-def _size(cell: dict[str, Any], key: str) -> str:
+def _size(cell: dict[str, Any], key: str, level: float = 0.05) -> str:
     n = cell["samples"]
-    return f"{cell[key]:.3f}" + ("*" if round(cell[key] * n) > most(n) else "")
+    return f"{cell[key]:.3f}" + ("*" if round(cell[key] * n) > most(n, level) else "")
 
 
 def _range(values: Iterable[int]) -> str:
@@ -453,12 +620,25 @@ def _mean(values: list[float]) -> float:
     return sum(values) / len(values)
 
 
+def hypotheses() -> str:
+    """Say what each audit assumes until the data speak against it, as the code has it."""
+    rows = [
+        (h.audit, h.measure, h.null, h.margin or "no margin", h.default, "begins" if h.role == "entry" else "waits")
+        for h in HYPOTHESES
+    ]
+    head = ("audit", "finding", "without a margin", "with a margin", "margin by default", "its error")
+    return table(head, rows) + "\n"
+
+
 PAGES = {
+    "hypotheses": hypotheses,
     "calibration": calibration,
+    "rates": rates,
     "projection": projection,
     "tail": tail,
     "power": power,
     "budget": budget,
+    "defaults": defaults,
     "benchmarks": benchmarks,
     "reproductions": reproductions,
     "proxy": proxy,
