@@ -87,7 +87,7 @@ def scipy_permutation(rows: int) -> dict[str, object]:
 def fairpipe_gap() -> dict[str, object]:
     from fairness_pipeline_dev_toolkit.stats.gap_intervals import permutation_gap_pvalue
 
-    from evenhand.audits.sampling import samples_of
+    from evenhand.audits.group.samples import samples_of
     from evenhand.inference.samples import Draws
     from evenhand.metrics import METRICS
 

@@ -30,7 +30,7 @@ import torch
 
 import evenhand as eh
 from evenhand.audits.individual import audit_individual
-from evenhand.kernels.perceptron import Perceptron
+from evenhand.kernels.flow.perceptron import Perceptron
 from evenhand.models.gradient import GradientModel
 from evenhand.models.gradient_torch import TorchGradient
 from evenhand.similarity import Discounted

@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linprog
 
-from evenhand.kernels.projection import make_cells
-from evenhand.kernels.projection_dual import project_cells
-from evenhand.kernels.projection_rates import Sides, project_rates
+from evenhand.kernels.transport.dual import project_cells
+from evenhand.kernels.transport.equal_rates import Sides, project_rates
+from evenhand.kernels.transport.projection import make_cells
 from evenhand.results import plain
 
 

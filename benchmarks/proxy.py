@@ -29,12 +29,12 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 from scipy.special import expit
 
-from evenhand.kernels.design import make_design
-from evenhand.kernels.influence import centre, functional, means, psi
-from evenhand.kernels.logistic import LogisticFit
-from evenhand.kernels.nuisance import LogisticFolds
-from evenhand.kernels.sources import Sources
-from evenhand.kernels.toggles import toggle
+from evenhand.kernels.influence.design import make_design
+from evenhand.kernels.influence.functionals import centre, functional, means, psi
+from evenhand.kernels.influence.nuisance import LogisticFolds
+from evenhand.kernels.influence.set_features import toggle
+from evenhand.kernels.influence.shifted_predictions import Sources
+from evenhand.kernels.shared.logistic import LogisticFit
 
 FEATURES = 40
 

@@ -26,8 +26,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 import evenhand as eh
-from evenhand.kernels.pareto import fit, quantile
-from evenhand.kernels.pareto_tail import fit_tail, tail_intervals
+from evenhand.kernels.extremes.pareto import fit, quantile
+from evenhand.kernels.extremes.pareto_tail import fit_tail, tail_intervals
 from evenhand.models import adapt
 from evenhand.models.counterfactual import flip_values, recorded_as
 

@@ -10,10 +10,10 @@ import numpy as np
 from evenhand import METRICS
 from evenhand.inference.auc import AucSamples
 from evenhand.inference.calibration import CalibrationSamples
+from evenhand.inference.count_tables import TableSamples, balanced_accuracy
 from evenhand.inference.means import MeanSamples
 from evenhand.inference.rates import RateSamples
 from evenhand.inference.samples import Samples
-from evenhand.inference.tables import TableSamples, balanced_accuracy
 
 SIZES = ((30, 30), (100, 30), (300, 300), (1000, 100), (10000, 300))
 BASES = ((0.5, 0.5), (0.8, 0.2), (0.2, 0.02), (0.02, 0.8))

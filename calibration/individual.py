@@ -30,10 +30,10 @@ from scipy import integrate, special, stats
 
 from evenhand.audits.individual import audit_individual
 from evenhand.intake import AuditData
-from evenhand.kernels.logistic import fit_logistic
-from evenhand.kernels.losses import log_softplus
-from evenhand.kernels.perceptron import Perceptron
-from evenhand.kernels.ratios import mean_ratio, rate_ratio
+from evenhand.kernels.flow.losses import log_softplus
+from evenhand.kernels.flow.perceptron import Perceptron
+from evenhand.kernels.flow.ratios import mean_ratio, rate_ratio
+from evenhand.kernels.shared.logistic import fit_logistic
 from evenhand.models.gradient import GradientModel
 
 HERE = Path(__file__).parent

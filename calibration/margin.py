@@ -28,12 +28,12 @@ from evenhand import METRICS
 from evenhand.audits.margin import parse_margin
 from evenhand.inference.auc import AucSamples
 from evenhand.inference.calibration import CalibrationSamples
+from evenhand.inference.count_tables import TableSamples, balanced_accuracy
 from evenhand.inference.means import MeanSamples
 from evenhand.inference.rates import RateSamples
 from evenhand.inference.samples import Draws, Samples
-from evenhand.inference.tables import TableSamples, balanced_accuracy
 from evenhand.inference.unconditional import claimed_tables
-from evenhand.kernels.binomial import ratio_statistic, score_statistic
+from evenhand.kernels.counts.binomial import ratio_statistic, score_statistic
 
 HERE = Path(__file__).parent
 ALPHA = 0.05

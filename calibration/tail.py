@@ -27,12 +27,12 @@ from scipy import special
 
 import evenhand as eh
 from evenhand.audits.tail import audit_tail
-from evenhand.audits.tail_findings import chosen_horizon
-from evenhand.audits.tail_group import group_tail
+from evenhand.audits.tail.findings import chosen_horizon
+from evenhand.audits.tail.group_tail import group_tail
 from evenhand.inference.quantiles import difference_interval, difference_pvalue, level_interval, level_pvalues
-from evenhand.kernels.exponentiality import PRINTED, limit_constant, residual_variation
-from evenhand.kernels.pareto_tail import choose_k, fit_tail, tail_intervals
-from evenhand.kernels.seeds import stream
+from evenhand.kernels.extremes.exponentiality import PRINTED, limit_constant, residual_variation
+from evenhand.kernels.extremes.pareto_tail import choose_k, fit_tail, tail_intervals
+from evenhand.kernels.shared.seeds import stream
 
 FloatArray = NDArray[np.float64]
 Law = Callable[[FloatArray], FloatArray]  # survival probability to value

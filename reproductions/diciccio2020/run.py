@@ -22,8 +22,8 @@ from evenhand.inference.auc import AucSamples
 from evenhand.inference.correlation import correlation_test
 from evenhand.inference.rates import RateSamples
 from evenhand.inference.samples import Draws
-from evenhand.kernels.logistic import fit_logistic
-from evenhand.kernels.tables import draw_tables
+from evenhand.kernels.counts.permuted_tables import draw_tables
+from evenhand.kernels.shared.logistic import fit_logistic
 from evenhand.metrics import METRICS
 
 HERE = Path(__file__).parent

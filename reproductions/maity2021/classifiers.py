@@ -9,7 +9,7 @@ import numpy as np
 from cases import Case
 from scipy import special
 
-from evenhand.kernels.perceptron import Perceptron
+from evenhand.kernels.flow.perceptron import Perceptron
 from evenhand.mitigation.project import ProjectSensitive, sensitive_directions
 from evenhand.mitigation.sensr import SenSRClassifier
 from evenhand.models.gradient import CallableGradient, GradientModel

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from scipy import optimize, special
 
-from evenhand.kernels.flow import QuadraticForm, flow, step_sizes
-from evenhand.kernels.losses import LogitLoss
-from evenhand.kernels.ratios import mean_ratio
+from evenhand.kernels.flow.gradient_flow import QuadraticForm, flow, step_sizes
+from evenhand.kernels.flow.losses import LogitLoss
+from evenhand.kernels.flow.ratios import mean_ratio
 
 ALPHA, DELTA, PENALTY = 0.05, 1.25, 100.0
 STEPS = step_sizes(0.02, 400, "decay")

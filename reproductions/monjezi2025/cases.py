@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.datasets.tables import table
+from evenhand.datasets.files import table
 
 Columns = dict[str, NDArray[Any]]
 

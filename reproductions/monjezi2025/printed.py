@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.generators import make_generator
-from evenhand.kernels.exponentiality import PRINTED, residual_variation
-from evenhand.kernels.pareto_tail import ended_tail, fit_tail, tail_intervals
-from evenhand.kernels.seeds import stream
+from evenhand.kernels.extremes.exponentiality import PRINTED, residual_variation
+from evenhand.kernels.extremes.pareto_tail import ended_tail, fit_tail, tail_intervals
+from evenhand.kernels.shared.seeds import stream
 
 FloatArray = NDArray[np.float64]
 Columns = dict[str, NDArray[Any]]

@@ -21,10 +21,10 @@ from scipy.special import expit
 from evenhand import datasets
 from evenhand.audits.proxy import audit_proxy
 from evenhand.intake.data import AuditData
-from evenhand.kernels.descent import Sample, descend
-from evenhand.kernels.influence import functional, means
-from evenhand.kernels.logistic import fit_logistic
-from evenhand.kernels.nuisance import calibration_of, cross_fit, predict_folds
+from evenhand.kernels.influence.descent import Sample, descend
+from evenhand.kernels.influence.functionals import functional, means
+from evenhand.kernels.influence.nuisance import calibration_of, cross_fit, predict_folds
+from evenhand.kernels.shared.logistic import fit_logistic
 from evenhand.results import plain
 
 HERE = Path(__file__).parent

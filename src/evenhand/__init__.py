@@ -23,8 +23,8 @@ if _typing.TYPE_CHECKING:
     from evenhand import similarity
     from evenhand.audits.individual import audit_individual
     from evenhand.audits.projection import audit_projection
-    from evenhand.audits.projection_boundary import Distances
-    from evenhand.audits.projection_criteria import Criterion
+    from evenhand.audits.projection.boundary import Distances
+    from evenhand.audits.projection.criteria import Criterion
     from evenhand.audits.proxy import audit_proxy
     from evenhand.audits.tail import audit_tail
     from evenhand.sizing import PowerResult, power
@@ -35,8 +35,8 @@ __version__ = _version("evenhand")
 _LATER = {
     "audit_individual": "evenhand.audits.individual",
     "audit_projection": "evenhand.audits.projection",
-    "Distances": "evenhand.audits.projection_boundary",
-    "Criterion": "evenhand.audits.projection_criteria",
+    "Distances": "evenhand.audits.projection.boundary",
+    "Criterion": "evenhand.audits.projection.criteria",
     "audit_proxy": "evenhand.audits.proxy",
     "audit_tail": "evenhand.audits.tail",
     "PowerResult": "evenhand.sizing",

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from evenhand.audits.group.samples import check_needs
 from evenhand.audits.options import audit_function, takes
-from evenhand.audits.sampling import check_needs
 from evenhand.audits.verdict import settle
 from evenhand.errors import DataError, UsageError, near_matches
 from evenhand.intake import AuditData
-from evenhand.kernels.seeds import RngLike, seed_of
+from evenhand.kernels.shared.seeds import RngLike, seed_of
 from evenhand.metrics import resolve
 from evenhand.models import AuditedModel, audited_model, load_model
 from evenhand.models.training_rows import training_rows

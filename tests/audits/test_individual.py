@@ -14,9 +14,9 @@ from sklearn.linear_model import LogisticRegression
 
 import evenhand as eh
 from evenhand.audits.individual import audit_individual
-from evenhand.audits.unfair_map import checkpoints
+from evenhand.audits.individual.moving import checkpoints
 from evenhand.errors import DataError, UsageError
-from evenhand.kernels.perceptron import Perceptron
+from evenhand.kernels.flow.perceptron import Perceptron
 from evenhand.models.gradient import CallableGradient, GradientModel
 from evenhand.similarity import Discounted, ExpertMatrix, MatchedPairs, SensitiveSubspace
 
@@ -236,7 +236,7 @@ def test_metric_is_learned_apart_or_the_sharing_is_stated():
 
 def test_crossfitting_uses_the_other_half():
     """Recompute one half by hand: its metric comes from the rows of the other half only."""
-    from evenhand.audits.people import gather, halves
+    from evenhand.audits.individual.people import gather, halves
 
     a = arrays()
     data = eh.AuditData.from_arrays(**a)

@@ -11,8 +11,8 @@ from scipy import stats
 from scipy.optimize import linprog
 
 from evenhand.audits.projection import audit_projection
-from evenhand.audits.projection_boundary import Distances
-from evenhand.audits.projection_criteria import CRITERIA, Criterion
+from evenhand.audits.projection.boundary import Distances
+from evenhand.audits.projection.criteria import CRITERIA, Criterion
 from evenhand.errors import DataError, UsageError
 from evenhand.intake.data import AuditData
 from evenhand.results import AuditResult

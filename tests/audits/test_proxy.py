@@ -12,8 +12,8 @@ from scipy.special import expit
 
 import evenhand as eh
 from evenhand.audits.proxy import audit_proxy
-from evenhand.kernels.influence import centre as centre_at
-from evenhand.kernels.influence import functional, means, psi
+from evenhand.kernels.influence.functionals import centre as centre_at
+from evenhand.kernels.influence.functionals import functional, means, psi
 
 N = 900
 COEF = {"carrier": 1.3, "used": 0.9}
@@ -315,7 +315,7 @@ def test_what_a_feature_carries_has_an_interval(big):
 
 
 def test_more_records_than_are_looked_at_in_detail(big, monkeypatch):
-    scores = importlib.import_module("evenhand.audits.proxy_scores")
+    scores = importlib.import_module("evenhand.audits.proxy.scores")
     whole = audit(big, max_steps=0)
     monkeypatch.setattr(scores, "_DETAILED", 700)
     part = audit(big, max_steps=0)

@@ -11,7 +11,7 @@ from scipy import special
 
 import evenhand as eh
 from evenhand.audits.tail import audit_tail
-from evenhand.kernels.pareto_tail import fit_tail
+from evenhand.kernels.extremes.pareto_tail import fit_tail
 
 N = 1600
 BETA = 0.8

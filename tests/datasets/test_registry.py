@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evenhand import datasets
-from evenhand.datasets import registry, tables
+from evenhand.datasets import files, registry
 from evenhand.datasets.convert_adult import convert_adult
 from evenhand.errors import DataError
 
@@ -123,12 +123,12 @@ def test_a_set_without_decisions_cannot_be_loaded():
 
 def test_missing_values_of_each_type_are_written_as_missing():
     mask = [False, True]
-    assert np.isnan(tables._unmasked(np.ma.array([1, 2], mask=mask))[1])
-    assert np.isnan(tables._unmasked(np.ma.array([1.5, 2], mask=mask))[1])
-    assert tables._unmasked(np.ma.array(np.array(["a", "b"], dtype=object), mask=mask))[1] is None
+    assert np.isnan(files._unmasked(np.ma.array([1, 2], mask=mask))[1])
+    assert np.isnan(files._unmasked(np.ma.array([1.5, 2], mask=mask))[1])
+    assert files._unmasked(np.ma.array(np.array(["a", "b"], dtype=object), mask=mask))[1] is None
     days = np.array(["2020-01-01", "2020-01-02"], dtype="datetime64[us]")
-    assert np.isnat(tables._unmasked(np.ma.array(days, mask=mask))[1])
-    assert tables._unmasked(np.array([250, 250], dtype=np.uint8)).sum() == 500
+    assert np.isnat(files._unmasked(np.ma.array(days, mask=mask))[1])
+    assert files._unmasked(np.array([250, 250], dtype=np.uint8)).sum() == 500
 
 
 def test_the_converter_refuses_another_file(tmp_path):

@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 from evenhand.errors import UsageError
 from evenhand.inference.auc import AucSamples
 from evenhand.inference.samples import Draws
-from evenhand.kernels.seeds import stream
+from evenhand.kernels.shared.seeds import stream
 
 QUICK = Draws(n_resamples=99, method="permutation")
 

@@ -8,7 +8,7 @@ from scipy import stats
 
 from evenhand.inference.calibration import CalibrationSamples
 from evenhand.inference.samples import Draws
-from evenhand.kernels.seeds import stream
+from evenhand.kernels.shared.seeds import stream
 
 QUICK = Draws(n_resamples=99)
 

@@ -8,7 +8,7 @@ from scipy import stats
 
 from evenhand.inference.correlation import correlation_interval, correlation_test
 from evenhand.inference.samples import Draws
-from evenhand.kernels.seeds import stream
+from evenhand.kernels.shared.seeds import stream
 
 QUICK = Draws(n_resamples=99, method="permutation")
 QUICK_AUTO = Draws(n_resamples=99)

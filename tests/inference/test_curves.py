@@ -10,8 +10,8 @@ from scipy import stats
 
 from evenhand.inference.curves import _summed, curve_of
 from evenhand.inference.equality import SPENT, equality_pvalue, possible_rates
-from evenhand.kernels.binomial import ratio_interval, restricted_proportions, score_interval
-from evenhand.kernels.edges import Edge
+from evenhand.kernels.counts.binomial import ratio_interval, restricted_proportions, score_interval
+from evenhand.kernels.counts.rate_lines import Edge
 
 
 def grid(n, m):

@@ -11,6 +11,7 @@ from scipy import integrate, stats
 from evenhand.audits.margin import parse_margin
 from evenhand.inference.auc import AucSamples
 from evenhand.inference.calibration import CalibrationSamples
+from evenhand.inference.count_tables import TableSamples, balanced_accuracy
 from evenhand.inference.equality import equality_pvalue
 from evenhand.inference.means import MeanSamples
 from evenhand.inference.power import detectable, rows_for
@@ -25,7 +26,6 @@ from evenhand.inference.power_designs import (
 from evenhand.inference.power_exact import exact_power, pvalues, rejected
 from evenhand.inference.power_pilot import design_of
 from evenhand.inference.rates import RateSamples
-from evenhand.inference.tables import TableSamples, balanced_accuracy
 
 RATE = ((1.0,), (1.0,))
 SMOOTH = [

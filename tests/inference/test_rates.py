@@ -15,7 +15,7 @@ from evenhand.inference.equality import equality_pvalue
 from evenhand.inference.exact import exact_pvalue
 from evenhand.inference.rates import RateSamples
 from evenhand.inference.samples import Draws, Samples
-from evenhand.kernels.binomial import ratio_interval, score_interval
+from evenhand.kernels.counts.binomial import ratio_interval, score_interval
 
 EXACT = Draws()
 _: type[Samples] = RateSamples  # the protocol holds, says the type checker

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evenhand.inference.lean import Lean, Shape, lean_of
 from evenhand.inference.limits import crossing
 from evenhand.inference.reference import HITS, Drawn, Listed, Reference
-from evenhand.kernels.picks import random_picks
-from evenhand.kernels.seeds import stream
+from evenhand.inference.skewed_student import Lean, Shape, lean_of
+from evenhand.kernels.counts.sparse_draws import random_picks
+from evenhand.kernels.shared.seeds import stream
 
 
 def normal(cap: int = 99_999, seed: int = 1, workers: int = 1) -> Drawn:

@@ -9,7 +9,7 @@ from scipy import stats
 from evenhand.errors import UsageError
 from evenhand.inference.rows import Columns, RowSamples
 from evenhand.inference.samples import Draws
-from evenhand.kernels.seeds import stream
+from evenhand.kernels.shared.seeds import stream
 
 QUICK = Draws(n_resamples=39)
 

@@ -11,8 +11,8 @@ from scipy import stats
 from evenhand.inference.rates import RateSamples
 from evenhand.inference.samples import Draws
 from evenhand.inference.unconditional import chance_inside, claimed_tables, exact_equivalence
-from evenhand.kernels.binomial import ratio_statistic, score_statistic
-from evenhand.kernels.edges import Edge
+from evenhand.kernels.counts.binomial import ratio_statistic, score_statistic
+from evenhand.kernels.counts.rate_lines import Edge
 
 MARGINS = [(-0.3, 0.3, False, False), (0.5, 2.0, True, False), (0.8, 1.25, True, False), (-0.3, 0.3, False, True),
            (0.5, 2.0, True, True)]  # fmt: skip

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evenhand.errors import DataError, UsageError
-from evenhand.kernels.perceptron import Perceptron
+from evenhand.kernels.flow.perceptron import Perceptron
 from evenhand.models.gradient import CallableGradient, Rescaled, prefixed, rescaled
 from evenhand.models.gradient_view import view_model
 from evenhand.models.input_space import Input, InputSpace, numeric_space

@@ -59,7 +59,7 @@ def test_subspace_is_scikit_learns_converged_direction():
 
 def test_default_solver_settings_would_not_have_converged_but_ours_has():
     # The gradient of the penalised likelihood vanishes at the direction found.
-    from evenhand.kernels.logistic import fit_logistic
+    from evenhand.kernels.shared.logistic import fit_logistic
 
     fit = fit_logistic(X, SEX, l2=1.0)
     residual = SEX - fit.probability(X)

@@ -98,11 +98,11 @@ def check_audit(name: str, options: Mapping[str, Any]) -> None:
         for metric in chosen:
             check_reach(margin, metric.name, metric.high - metric.low)
     if name == "projection" and isinstance(options.get("criterion"), str):
-        from evenhand.audits.projection_criteria import check_criterion
+        from evenhand.audits.projection.criteria import check_criterion
 
         check_criterion(options["criterion"])
     if name == "proxy" and "measure" in options:
-        from evenhand.kernels.influence import functional
+        from evenhand.kernels.influence.functionals import functional
 
         functional(options["measure"], options.get("alignment_penalty", 0.0))
 

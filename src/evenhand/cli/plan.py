@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
+from evenhand.audits.group.samples import check_needs
 from evenhand.audits.options import AUDITS
-from evenhand.audits.sampling import check_needs
 from evenhand.cli.reading import data_options, open_data, said_of_data
 from evenhand.errors import DataError, UsageError
 from evenhand.files import write_atomic

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from evenhand.datasets.decided import adult, adult_table, compas, load
+from evenhand.datasets.files import table
 from evenhand.datasets.registry import DatasetRow, known
 from evenhand.datasets.synthetic import planted, planted_values
-from evenhand.datasets.tables import table
 
 __all__ = [
     "DatasetRow",

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.datasets.files import Column, missing, table
 from evenhand.datasets.registry import source
-from evenhand.datasets.tables import Column, missing, table
 from evenhand.errors import DataError, UsageError, near_matches
 from evenhand.intake.data import AuditData
-from evenhand.kernels.logistic import fit_logistic
+from evenhand.kernels.shared.logistic import fit_logistic
 
 FloatArray = NDArray[np.float64]
 

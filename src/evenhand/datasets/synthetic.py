@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from evenhand.errors import UsageError
 from evenhand.intake.data import AuditData
-from evenhand.kernels.seeds import RngLike, seed_of, stream
+from evenhand.kernels.shared.seeds import RngLike, seed_of, stream
 
 FloatArray = NDArray[np.float64]
 

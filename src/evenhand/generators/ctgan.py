@@ -16,7 +16,7 @@ from evenhand.errors import UsageError
 from evenhand.generators.columns import Columns
 from evenhand.generators.modes import Coder, make_coder
 from evenhand.generators.torch_parts import choose, load_torch, seeded
-from evenhand.kernels.seeds import stream
+from evenhand.kernels.shared.seeds import stream
 
 FloatArray = NDArray[np.float64]
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from evenhand.generators.adapter import make_generator
 from evenhand.generators.columns import Columns
 from evenhand.generators.realism import realism
-from evenhand.kernels.pareto_tail import choose_k, fit_tail
-from evenhand.kernels.ties import count_ties, spread_ties
+from evenhand.kernels.extremes.pareto_tail import choose_k, fit_tail
+from evenhand.kernels.extremes.ties import count_ties, spread_ties
 
 FloatArray = NDArray[np.float64]
 

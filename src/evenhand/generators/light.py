@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from evenhand.generators.columns import Column, Columns, describe
-from evenhand.kernels.seeds import stream
+from evenhand.kernels.shared.seeds import stream
 
 FloatArray = NDArray[np.float64]
 

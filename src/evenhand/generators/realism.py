@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.generators.columns import Columns, describe, encode
-from evenhand.kernels.logistic import fit_logistic
-from evenhand.kernels.seeds import stream
+from evenhand.kernels.shared.logistic import fit_logistic
+from evenhand.kernels.shared.seeds import stream
 
 FloatArray = NDArray[np.float64]
 

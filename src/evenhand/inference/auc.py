@@ -6,7 +6,7 @@ half. The logit and a regularised variance (one row's worth of the largest varia
 the statistic finite and less skewed when a small sample has an AUC near 0 or 1. For a difference or ratio
 other than none it is the distance of both logits to the nearest pair with that difference.
 Reference: Student's t with Satterthwaite's degrees of freedom of the four sets of placements, corrected for their
-skewness and that of the logit (`evenhand.inference.lean`). Its cost is one sort. ``method="permutation"`` and
+skewness and that of the logit (`evenhand.inference.skewed_student`). Its cost is one sort. ``method="permutation"`` and
 ``"exact"`` draw or list permutations of the rows within each outcome ([diciccio2020] sec. 3.1; ``permute="all"``
 moves all rows), with the plain difference over DeLong's error as ``variance="unpooled"``.
 
@@ -25,7 +25,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from evenhand.inference.auc_logit import logit_of, regularised, spread, studentised
-from evenhand.inference.lean import Lean, Shape, lean_of, straight_spread
 from evenhand.inference.limits import crossing
 from evenhand.inference.pvalues import TestResult
 from evenhand.inference.reference import Drawn, Listed, Reference
@@ -40,15 +39,16 @@ from evenhand.inference.resampling import (
     welch_law,
 )
 from evenhand.inference.samples import Draws
-from evenhand.kernels.auc import AucParts, PooledScores, auc_of_counts
-from evenhand.kernels.moments import distinct
-from evenhand.kernels.subsets import (
+from evenhand.inference.skewed_student import Lean, Shape, lean_of, straight_spread
+from evenhand.kernels.counts.auc import AucParts, PooledScores, auc_of_counts
+from evenhand.kernels.counts.deals import (
     all_subsets,
     block_size,
     random_counts,
     random_labels,
     random_subsets,
 )
+from evenhand.kernels.counts.row_sums import distinct
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

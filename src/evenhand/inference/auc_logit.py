@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from evenhand.inference.resampling import wald_spread
-from evenhand.kernels.auc import AucParts
+from evenhand.kernels.counts.auc import AucParts
 
 FloatArray = NDArray[np.float64]
 
@@ -32,7 +32,7 @@ def regularised(part: AucParts) -> tuple[FloatArray, FloatArray]:
 
     Examples
     --------
-    >>> from evenhand.kernels.auc import auc_of_counts
+    >>> from evenhand.kernels.counts.auc import auc_of_counts
     >>> auc, variance = regularised(auc_of_counts(np.array([0, 0, 5]), np.array([5, 0, 0])))
     >>> round(float(auc), 3), float(variance) > 0
     (0.981, True)
@@ -61,7 +61,7 @@ def logit_of(part: AucParts) -> tuple[FloatArray, FloatArray]:
 
     Examples
     --------
-    >>> from evenhand.kernels.auc import auc_of_counts
+    >>> from evenhand.kernels.counts.auc import auc_of_counts
     >>> float(logit_of(auc_of_counts(np.array([1, 1]), np.array([1, 1])))[0])
     0.0
     """
@@ -85,7 +85,7 @@ def studentised(first: AucParts, second: AucParts, plain: bool) -> FloatArray:
 
     Examples
     --------
-    >>> from evenhand.kernels.auc import auc_of_counts
+    >>> from evenhand.kernels.counts.auc import auc_of_counts
     >>> one = auc_of_counts(np.array([1, 2]), np.array([2, 1]))
     >>> float(studentised(one, one, False))
     0.0
@@ -113,7 +113,7 @@ def spread(parts: Sequence[AucParts], plain: bool) -> FloatArray:
 
     Examples
     --------
-    >>> from evenhand.kernels.auc import auc_of_counts
+    >>> from evenhand.kernels.counts.auc import auc_of_counts
     >>> one = auc_of_counts(np.array([1, 2]), np.array([2, 1]))
     >>> float(spread([one, one], False))
     0.0

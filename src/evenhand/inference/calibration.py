@@ -37,14 +37,14 @@ from evenhand.inference.resampling import (
     wald_spread,
 )
 from evenhand.inference.samples import Draws
-from evenhand.kernels.moments import distinct
-from evenhand.kernels.subsets import (
+from evenhand.kernels.counts.deals import (
     block_size,
     random_counts,
     random_labels,
     random_subsets,
     subset_sums,
 )
+from evenhand.kernels.counts.row_sums import distinct
 
 FloatArray = NDArray[np.float64]
 _Statistic = Callable[[FloatArray], FloatArray]

@@ -6,7 +6,7 @@ columns: its mean is r - rho, and dependence without correlation (unequal spread
 spread and does not count as evidence ([diciccio2020] sec. 4.1, where the permutation test without it rejects a true
 null at .75).
 Reference: two laws, of which the larger p-value counts: Student's t corrected for the skewness of d
-(`evenhand.inference.lean`), and permutations of one column against the other, the statistic recomputed each time.
+(`inference.skewed_student`), and permutations of one column against the other, the statistic recomputed each time.
 Where one column spreads more where the other is far out, the permuted law does not apply and a few rows make the
 standard error: the t law then has the degrees of freedom that the kurtosis of d leaves, 2 n / (kurtosis - 1).
 Permutations are left out when each column by itself is calm, which pairing them cannot change. The interval is all
@@ -20,13 +20,13 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand.inference.lean import Lean, Shape, lean_of
 from evenhand.inference.limits import crossing
 from evenhand.inference.pvalues import TestResult
 from evenhand.inference.reference import Drawn, Reference
 from evenhand.inference.resampling import refuse_exact, undefined
 from evenhand.inference.samples import Draws
-from evenhand.kernels.subsets import block_size
+from evenhand.inference.skewed_student import Lean, Shape, lean_of
+from evenhand.kernels.counts.deals import block_size
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

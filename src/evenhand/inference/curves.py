@@ -1,6 +1,6 @@
 """One p-value for every difference or ratio of two rates: the test and its inversion, the interval, in one curve.
 
-At each value the tables are ordered by the two-sided tail of the modified likelihood root (`evenhand.kernels.edges`),
+At each value the tables are ordered by the two-sided tail of the modified likelihood root (`counts.rate_lines`),
 which is near the mid-p value, and at equality by the mid-p value itself (`evenhand.inference.equality`). The p-value is
 the largest probability of tables at least as extreme, over all rates that have this difference or ratio and that
 the data leave possible. It is summed exactly at a dozen values on either side of the estimate and at equality; between
@@ -26,7 +26,7 @@ from evenhand.inference.equality import (
     log_factorials,
     possible_rates,
 )
-from evenhand.kernels.edges import Edge
+from evenhand.kernels.counts.rate_lines import Edge
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from evenhand.kernels.tables import hypergeometric_tail
+from evenhand.kernels.counts.permuted_tables import hypergeometric_tail
 
 FloatArray = NDArray[np.float64]
 

@@ -4,7 +4,7 @@ Hypothesis: two (or all) samples have one mean; their distributions may differ o
 Statistic: difference of means over its standard error, each sample's variance around its own mean (Welch). With
 sampling weights w a mean is sum(w v) / sum(w) and its variance is linearised, sum(w^2 (v - m)^2) / sum(w)^2.
 Reference: two laws, of which the larger p-value counts. Student's t corrected for skewness and for not knowing it
-well (`evenhand.inference.lean`) holds when the samples' distributions differ; random permutations of the rows
+well (`evenhand.inference.skewed_student`) holds when the samples' distributions differ; random permutations of the rows
 (v, w), [diciccio2020] sec. 2.3, hold when they are equal, also when a small sample missed a rare large value. They
 are left out when the moments of all rows together, which do not depend on who belongs to which sample, say that
 the first law is enough. Intervals, equivalence and margins ask the same two laws.
@@ -25,7 +25,6 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand.inference.lean import Lean, Shape, laws_of, lean_of, straight_spread, tail_missed
 from evenhand.inference.limits import crossing
 from evenhand.inference.pvalues import TestResult
 from evenhand.inference.reference import Drawn, Listed, Reference
@@ -41,8 +40,9 @@ from evenhand.inference.resampling import (
     welch_law,
 )
 from evenhand.inference.samples import Draws
-from evenhand.kernels import moments
-from evenhand.kernels.subsets import all_subsets, subset_sums
+from evenhand.inference.skewed_student import Lean, Shape, laws_of, lean_of, straight_spread, tail_missed
+from evenhand.kernels.counts import row_sums
+from evenhand.kernels.counts.deals import all_subsets, subset_sums
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -104,7 +104,7 @@ class MeanSamples:
         self._empty_reason = empty_reason
         # One line per distinct (value, weight), in a fixed order: neither the order of the rows nor the
         # way repeated rows are written down can change a result.
-        self._values, self._weights, self._table = moments.distinct(v[keep], w[keep], c[keep], g[keep], n_groups)
+        self._values, self._weights, self._table = row_sums.distinct(v[keep], w[keep], c[keep], g[keep], n_groups)
         self._sums = np.stack([self._group(k, 0.0) for k in range(n_groups)])  # (K, 6)
         self._rows_known = True
         self._shapes: dict[int, Shape] = {}
@@ -149,7 +149,7 @@ class MeanSamples:
     @property
     def estimate(self) -> FloatArray:
         """Mean of each sample, NaN where it is empty."""
-        return moments.mean(self._sums)
+        return row_sums.mean(self._sums)
 
     @property
     def reason(self) -> tuple[str, ...]:
@@ -214,7 +214,7 @@ class MeanSamples:
         refuse_exact(draws, NO_GLOBAL)
         lines, total, table = self._centred(self._values, self._weights, self._table[:, order])
         observed = np.stack([table[:, k] @ lines for k in range(len(order))])  # (K, 6)
-        spread = float(moments.spread(observed, null=True))
+        spread = float(row_sums.spread(observed, null=True))
         null = self._permuted(lines, total, table.sum(axis=0), draws, "global")
         result = Reference(None, null).result(spread, "greater", method=PERMUTED, warnings=warnings)
         if draws.method != "auto" or not varied:
@@ -324,7 +324,7 @@ class MeanSamples:
     def _single(self, a: int, b: int, draws: Draws) -> tuple[float, Drawn | Listed | None]:
         null = None if self._plain(draws) else self._null(a, b, draws, single=True)
         lines, _, table = self._centred(self._values, self._weights, self._table[:, [a, b]])
-        observed = moments.studentised(np.stack([table[:, k] @ lines for k in (0, 1)]), null=True)
+        observed = row_sums.studentised(np.stack([table[:, k] @ lines for k in (0, 1)]), null=True)
         return float(observed), null
 
     def _null(self, a: int, b: int, draws: Draws, *, single: bool) -> Drawn | Listed | None:
@@ -339,7 +339,7 @@ class MeanSamples:
         if listed and draws.method in ("auto", "exact"):
             first = subset_sums(all_subsets(rows, int(sizes[small])), np.repeat(lines, total, axis=0))
             every = np.stack([first, total @ lines - first], axis=1)
-            return Listed((-1.0 if small else 1.0) * moments.studentised(every, null=single))
+            return Listed((-1.0 if small else 1.0) * row_sums.studentised(every, null=single))
         refuse_exact(draws)
         return self._permuted(lines, total, sizes[[small, 1 - small]], draws, "pair", turned=small == 1, single=single)
 
@@ -358,8 +358,8 @@ class MeanSamples:
 
         def statistic(sums: FloatArray) -> FloatArray:
             if name == "global":
-                return moments.spread(sums, null=True)
-            return (-1.0 if turned else 1.0) * moments.studentised(sums, null=single)
+                return row_sums.spread(sums, null=True)
+            return (-1.0 if turned else 1.0) * row_sums.studentised(sums, null=single)
 
         def filled(sums: FloatArray) -> FloatArray:
             n = np.broadcast_to(sizes.astype(np.float64), sums.shape[:-1])
@@ -375,7 +375,7 @@ class MeanSamples:
         used = table.sum(axis=1) > 0
         v, w, table = values[used], weights[used], table[used]
         total = table.sum(axis=1)
-        return moments.features(v, w, float(np.dot(w * total, v) / np.dot(w, total))), total, table
+        return row_sums.features(v, w, float(np.dot(w * total, v) / np.dot(w, total))), total, table
 
     def _words(self, reference: Reference, draws: Draws) -> str:
         if reference.null is None:
@@ -386,11 +386,11 @@ class MeanSamples:
     def _own(self, members: Sequence[int]) -> FloatArray:
         """Linearised variance of each mean around itself, NaN with fewer than two rows."""
         if not self._rows_known:
-            return moments.variance(self._sums[list(members)])
+            return row_sums.variance(self._sums[list(members)])
         return np.array([self._shape(k).variance for k in members])
 
     def _group(self, k: int, centre: float) -> FloatArray:
-        return moments.group_sums(self._values, self._weights, self._table[:, k], centre)
+        return row_sums.group_sums(self._values, self._weights, self._table[:, k], centre)
 
     def _effective(self, members: Sequence[int]) -> FloatArray:
         sums = self._sums[list(members)]
@@ -403,7 +403,7 @@ class MeanSamples:
             c, w = self._table[used, k], self._weights[used]
             centre = float(self.estimate[k])
             residual = w * (self._values[used] - centre) / (np.dot(c, w) / max(c.sum(), 1))
-            variance = float(moments.variance(self._group(k, centre)))
+            variance = float(row_sums.variance(self._group(k, centre)))
             self._shapes[k] = Shape.of(residual, c, float(self._effective([k])[0]), variance)
         return self._shapes[k]
 

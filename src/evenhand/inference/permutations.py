@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from evenhand.errors import UsageError
 from evenhand.inference.pvalues import TIE, TestResult, extremes, monte_carlo
 from evenhand.inference.samples import Draws
-from evenhand.kernels.seeds import stream
-from evenhand.kernels.tables import draw_tables, enumerate_tables
+from evenhand.kernels.counts.permuted_tables import draw_tables, enumerate_tables
+from evenhand.kernels.shared.seeds import stream
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -65,7 +65,7 @@ def permutation_test(
     table : ndarray of int, shape (K, C)
         The data.
     strata : ndarray of int, shape (C,)
-        As in `evenhand.kernels.tables.draw_tables`.
+        As in `evenhand.kernels.counts.permuted_tables.draw_tables`.
     statistic : callable
         Tables (n, K, C) to statistics (n,); NaN counts as extreme.
     draws : Draws

@@ -8,11 +8,11 @@ import numpy as np
 
 from evenhand.inference.auc import AucSamples
 from evenhand.inference.calibration import CalibrationSamples
-from evenhand.inference.forms import Average
+from evenhand.inference.count_functions import Average
+from evenhand.inference.count_tables import TableSamples
 from evenhand.inference.power_designs import Aucs, Binomials, CalibrationErrors, Design, Means, auc_variance
 from evenhand.inference.rates import RateSamples
 from evenhand.inference.samples import Samples
-from evenhand.inference.tables import TableSamples
 
 
 def design_of(samples: Samples, a: int, b: int, *, exact: bool = True) -> Design | None:

@@ -20,15 +20,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand.errors import UsageError
+from evenhand.inference.count_functions import Rate, f1_limits
+from evenhand.inference.count_tables import TableSamples
 from evenhand.inference.curves import Curve, curve_of
 from evenhand.inference.equality import equality_pvalue, exact_sizes, smallest_pvalue
 from evenhand.inference.exact import exact_pvalue
-from evenhand.inference.forms import Rate, f1_limits
 from evenhand.inference.mover import mover_equivalence
 from evenhand.inference.permutations import not_computable, permutation_test
 from evenhand.inference.pvalues import TestResult
 from evenhand.inference.samples import Draws
-from evenhand.inference.tables import TableSamples
 from evenhand.inference.unconditional import EXACT_TRIALS, exact_equivalence
 
 FloatArray = NDArray[np.float64]

@@ -25,7 +25,7 @@ from scipy import special
 from threadpoolctl import ThreadpoolController
 
 from evenhand.inference.pvalues import TIE, TestResult, extremes
-from evenhand.kernels.seeds import stream
+from evenhand.kernels.shared.seeds import stream
 
 FloatArray = NDArray[np.float64]
 
@@ -68,7 +68,7 @@ class Drawn:
     block : int
         Draws that share a random stream; part of the definition of a result.
     seed, name
-        See `evenhand.kernels.seeds.stream`.
+        See `evenhand.kernels.shared.seeds.stream`.
     workers : int
         Threads; the answer does not depend on it.
 
@@ -255,7 +255,7 @@ class Reference:
 
     Examples
     --------
-    >>> from evenhand.inference.lean import Lean
+    >>> from evenhand.inference.skewed_student import Lean
     >>> round(Reference(Lean(), None).pvalue(1.959964, "two-sided"), 6)
     0.05
     """

@@ -14,8 +14,8 @@ from evenhand.errors import UsageError
 from evenhand.inference.pvalues import TestResult
 from evenhand.inference.reference import Drawn
 from evenhand.inference.samples import Draws
-from evenhand.kernels.picks import SHARE, random_picks
-from evenhand.kernels.subsets import block_size, random_counts, random_labels, subset_sums
+from evenhand.kernels.counts.deals import block_size, random_counts, random_labels, subset_sums
+from evenhand.kernels.counts.sparse_draws import SHARE, random_picks
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

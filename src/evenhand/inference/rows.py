@@ -22,14 +22,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from evenhand.errors import UsageError
-from evenhand.inference.lean import Lean
 from evenhand.inference.limits import fieller
 from evenhand.inference.pvalues import TestResult
 from evenhand.inference.reference import Drawn, Reference
 from evenhand.inference.resampling import at_margins, beyond_margin, refuse_exact, undefined, wald_spread
 from evenhand.inference.samples import Draws
-from evenhand.kernels.seeds import stream
-from evenhand.kernels.subsets import in_blocks, random_labels
+from evenhand.inference.skewed_student import Lean
+from evenhand.kernels.counts.deals import in_blocks, random_labels
+from evenhand.kernels.shared.seeds import stream
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

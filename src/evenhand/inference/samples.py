@@ -33,7 +33,7 @@ class Draws:
         Random permutations where the distribution is not summed exactly. With method "auto" a small p-value gets up
         to ten times as many, and many rows get fewer, at least 1999; the result says how many.
     seed : int
-        See `evenhand.kernels.seeds`.
+        See `evenhand.kernels.shared.seeds`.
     name : str
         Names the random stream; the metric's name, never a group's.
     alternative : {"two-sided", "greater", "less"}

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from evenhand.kernels.edges import Edge
+from evenhand.kernels.counts.rate_lines import Edge
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

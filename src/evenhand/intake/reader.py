@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from evenhand.errors import DataError
+from evenhand.intake.assemble import finish, finish_cells
 from evenhand.intake.columns import Column, from_values
 from evenhand.intake.data import AuditData
 from evenhand.intake.dependence import repeat_note
-from evenhand.intake.finish import finish, finish_cells
 from evenhand.intake.frames import check_lengths, columns_table, frame_columns, frame_names, frame_table
 from evenhand.intake.options import (
     Intersections,
@@ -184,7 +184,7 @@ def _table(source: Any, options: Options) -> Table:
     engine = _engine(source, options)
     if engine is None:
         return frame_table(source, options)
-    from evenhand.intake.engines.plan import engine_cells, repeated_identifiers
+    from evenhand.intake.engines.query import engine_cells, repeated_identifiers
     from evenhand.intake.paths import ROW_LIMIT, wants_cells
 
     collect = options.rows == "keep"

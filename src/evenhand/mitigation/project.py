@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from evenhand.errors import DataError
-from evenhand.kernels.logistic import fit_logistic
+from evenhand.kernels.shared.logistic import fit_logistic
 from evenhand.similarity.metric import orthonormal
 
 FloatArray = NDArray[np.float64]

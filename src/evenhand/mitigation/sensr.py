@@ -17,8 +17,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from evenhand.errors import DataError
-from evenhand.kernels.perceptron import Adam, Perceptron
-from evenhand.kernels.seeds import seed_of, stream
+from evenhand.kernels.flow.perceptron import Adam, Perceptron
+from evenhand.kernels.shared.seeds import seed_of, stream
 from evenhand.mitigation.project import sensitive_directions
 from evenhand.models.gradient import GradientModel
 from evenhand.similarity.metric import orthonormal

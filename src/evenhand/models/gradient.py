@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import UsageError
-from evenhand.kernels.flow import TILE
-from evenhand.kernels.perceptron import Perceptron
+from evenhand.kernels.flow.gradient_flow import TILE
+from evenhand.kernels.flow.perceptron import Perceptron
 
 FloatArray = NDArray[np.float64]
 Pull = Callable[[FloatArray], FloatArray]
@@ -23,7 +23,7 @@ LINKS = ("logit", "probability", "identity")
 
 
 class Network(Protocol):
-    """Anything with outputs and a pullback; `evenhand.kernels.perceptron.Perceptron` is one."""
+    """Anything with outputs and a pullback; `evenhand.kernels.flow.perceptron.Perceptron` is one."""
 
     def outputs(self, X: FloatArray) -> FloatArray:
         """Return values of shape (rows, outputs)."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.kernels.perceptron import ACTIVATIONS, Perceptron
+from evenhand.kernels.flow.perceptron import ACTIVATIONS, Perceptron
 from evenhand.models.gradient import GradientModel
 
 FloatArray = NDArray[np.float64]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import UsageError
-from evenhand.kernels.perceptron import Perceptron
+from evenhand.kernels.flow.perceptron import Perceptron
 from evenhand.models.gradient import CallableGradient, GradientModel, Pull
 
 FloatArray = NDArray[np.float64]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import DataError, EvenhandError, UsageError
-from evenhand.kernels.losses import AbsoluteLoss, LogitLoss, Loss, ProbabilityLoss, SquaredLoss
+from evenhand.kernels.flow.losses import AbsoluteLoss, LogitLoss, Loss, ProbabilityLoss, SquaredLoss
 from evenhand.models.adapter import adapt
 from evenhand.models.audited import AuditedModel
 from evenhand.models.gradient import GradientModel, Network, as_columns, prefixed, turned

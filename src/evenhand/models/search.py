@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.kernels.seeds import stream
+from evenhand.kernels.shared.seeds import stream
 from evenhand.models.linear import NORMS, length
 
 FloatArray = NDArray[np.float64]

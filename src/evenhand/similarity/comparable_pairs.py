@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand.errors import DataError, UsageError
-from evenhand.kernels.flow import QuadraticForm
+from evenhand.kernels.flow.gradient_flow import QuadraticForm
 from evenhand.similarity.matched_pairs import drawn, pair_differences
 from evenhand.similarity.metric import FairMetric, MetricRows, largest_inputs
 

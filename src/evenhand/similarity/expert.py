@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand.errors import UsageError
-from evenhand.kernels.flow import QuadraticForm
+from evenhand.kernels.flow.gradient_flow import QuadraticForm
 from evenhand.similarity.metric import FairMetric, MetricRows, largest_inputs, orthonormal
 
 FloatArray = NDArray[np.float64]

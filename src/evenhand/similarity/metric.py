@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import DataError
-from evenhand.kernels.flow import QuadraticForm
+from evenhand.kernels.flow.gradient_flow import QuadraticForm
 from evenhand.models.input_space import InputSpace
 
 FloatArray = NDArray[np.float64]

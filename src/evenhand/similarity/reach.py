@@ -35,7 +35,7 @@ def group_reach(metric: FairMetric, rows: MetricRows) -> tuple[FloatArray, Float
 
     Examples
     --------
-    >>> from evenhand.kernels.flow import QuadraticForm
+    >>> from evenhand.kernels.flow.gradient_flow import QuadraticForm
     >>> from evenhand.models.input_space import numeric_space
     >>> from evenhand.similarity.metric import GroupTable
     >>> x = np.array([[0.0, 5.0], [0.3, 5.0], [2.0, 5.0], [2.3, 5.0]])

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import DataError, UsageError, near_matches
-from evenhand.kernels.flow import QuadraticForm
-from evenhand.kernels.logistic import fit_logistic
+from evenhand.kernels.flow.gradient_flow import QuadraticForm
+from evenhand.kernels.shared.logistic import fit_logistic
 from evenhand.similarity.metric import (
     FairMetric,
     GroupTable,

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import DataError
-from evenhand.kernels.flow import QuadraticForm
-from evenhand.kernels.seeds import stream
+from evenhand.kernels.flow.gradient_flow import QuadraticForm
+from evenhand.kernels.shared.seeds import stream
 from evenhand.similarity.metric import FairMetric, GroupTable, MetricRows, Resampled, Similarity, angles
 
 FloatArray = NDArray[np.float64]
@@ -53,7 +53,7 @@ def bootstrap_metric(
     refits : int
         Number of resamples.
     seed : int
-        From `evenhand.kernels.seeds.seed_of`.
+        From `evenhand.kernels.shared.seeds.seed_of`.
 
     Returns
     -------

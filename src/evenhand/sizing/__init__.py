@@ -1,6 +1,6 @@
 """Power and sample size of the group audit, before the audit."""
 
-from evenhand.sizing.ask import power
+from evenhand.sizing.power import power
 from evenhand.sizing.result import Goal, PowerResult, PowerRow
 
 __all__ = ["Goal", "PowerResult", "PowerRow", "power"]

@@ -1,6 +1,6 @@
 """Records in, sufficient statistics out."""
 
-from evenhand.summaries.tables import (
+from evenhand.summaries.sums import (
     WeightedTable,
     cells_of,
     confusion,

@@ -1,0 +1,358 @@
+"""One comparison of the group audit: two groups, all groups, or a continuous attribute, as a raw finding."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import combinations
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.audits.group.detectable import plan_correlation, plan_pair
+from evenhand.audits.group.samples import row_values
+from evenhand.audits.margin import Margin, pvalue_beyond
+from evenhand.inference.correlation import correlation_interval, correlation_test
+from evenhand.inference.pvalues import TestResult
+from evenhand.inference.samples import Draws, Samples
+from evenhand.intake import Attribute, AuditData
+from evenhand.metrics import Metric
+from evenhand.results import Finding, Interval, Verdict
+
+FloatArray = NDArray[np.float64]
+
+
+class Options(Protocol):
+    """What a comparison needs of an audit's options."""
+
+    @property
+    def ratio(self) -> bool:
+        """Whether ratios are compared."""
+        ...
+
+    @property
+    def margin(self) -> Margin | None:
+        """What counts as negligible."""
+        ...
+
+    @property
+    def alpha(self) -> float:
+        """Error rate."""
+        ...
+
+    @property
+    def level(self) -> float:
+        """Coverage of the intervals."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Raw:
+    """A finding before it is judged, with what stands behind it.
+
+    Parameters
+    ----------
+    finding : Finding
+        Without adjusted p-value and verdict, unless it is not computable.
+    evidence : mapping
+        See `evenhand.audits.verdict`.
+    pair : tuple of str
+        Metric, attribute and the codes compared; the key for a joint adjustment.
+    interval_at : callable or None
+        From a level to the finding's interval at that level.
+    """
+
+    finding: Finding
+    evidence: Mapping[str, Any]
+    pair: tuple[str, str, int, int] | None = None
+    interval_at: Callable[[float], Interval] | None = None
+
+
+def compare_pair(
+    metric: Metric, attribute: Attribute, samples: Samples, a: int, b: int, options: Options, draws: Draws
+) -> Raw:
+    """Compare group `a` with group `b`: estimate, interval, test, equivalence.
+
+    Parameters
+    ----------
+    metric : Metric
+        What is compared.
+    attribute : Attribute
+        Whose groups.
+    samples : Samples
+        The groups' values and tests.
+    a, b : int
+        Codes of the group and its reference.
+    options : Options
+        Ratio or difference, margin, alpha, level.
+    draws : Draws
+        How the reference distribution is made.
+
+    Returns
+    -------
+    Raw
+    """
+    names = (attribute.group_name(a), attribute.group_name(b))
+    measure = f"{metric.name}_ratio" if options.ratio else metric.name
+    counts = {n: dict(samples.counts[k]) for n, k in zip(names, (a, b), strict=True)}
+    value_a, value_b = float(samples.estimate[a]), float(samples.estimate[b])
+    reason = _undefined([(names[0], samples.reason[a]), (names[1], samples.reason[b])])
+    if not reason and options.ratio and value_b == 0:
+        reason = f"The ratio is undefined: {metric.name} of `{names[1]}` is 0."
+    if reason:
+        return _not_computable(metric, measure, names, counts, reason)
+    estimate = value_a / value_b if options.ratio else value_a - value_b
+    test = samples.test(a, b, draws)
+    if math.isnan(test.pvalue):
+        why = " ".join(test.warnings) or "The test's statistic is undefined on these data."
+        return _not_computable(metric, measure, names, counts, why)
+    interval_at = partial(_interval, samples, a, b, options.ratio, draws)
+    interval = interval_at(options.level)
+    word = f"a ratio of {estimate:.3f}" if options.ratio else f"a difference of {estimate:+.3f}"
+    margin = options.margin
+    planned = plan_pair(samples, a, b, names, interval, ratio=options.ratio, margin=margin, alpha=options.alpha)
+    evidence: dict[str, Any] = {
+        "fact": f"{metric.name} is {value_a:.3f} for {names[0]} and {value_b:.3f} for {names[1]}: {word}.",
+        "values": {names[0]: value_a, names[1]: value_b},
+        "planning": planned.words,
+        "sample_size": planned.numbers,
+        **_test_evidence(test),
+    }
+    pvalue = test.pvalue
+    if margin is not None:
+        pvalue = _beyond(samples, a, b, margin, draws)
+        evidence["difference_pvalue"] = test.pvalue
+        evidence["equivalence_pvalue"] = _inside(samples, a, b, margin, draws)
+    finding = Finding(
+        audit="group",
+        measure=measure,
+        groups=names,
+        estimate=estimate,
+        interval=interval,
+        pvalue=pvalue,
+        margin=None if margin is None else margin.value,
+        counts=counts,
+    )
+    return Raw(finding=finding, evidence=evidence, pair=(metric.name, attribute.name, a, b), interval_at=interval_at)
+
+
+def _interval(samples: Samples, a: int, b: int, ratio: bool, draws: Draws, level: float) -> Interval:
+    """Return the interval at a level; of a one-sided question the end that it asks about."""
+    sides = draws.alternative
+    if sides == "two-sided":
+        low, high, kind = samples.interval(a, b, level=level, ratio=ratio, draws=draws)
+        return Interval(low=low, high=high, level=level, kind=kind)
+    both = replace(draws, alternative="two-sided")
+    low, high, kind = samples.interval(a, b, level=max(2 * level - 1, 1e-9), ratio=ratio, draws=both)
+    if sides == "greater":
+        return Interval(low=low, high=math.inf, level=level, kind=f"{kind}, one-sided")
+    return Interval(low=0.0 if ratio else -math.inf, high=high, level=level, kind=f"{kind}, one-sided")
+
+
+def _beyond(samples: Samples, a: int, b: int, margin: Margin, draws: Draws) -> float:
+    """Return the p-value against "the difference, or ratio, lies inside the margin"."""
+    own: Callable[..., float] | None = getattr(samples, "beyond", None)
+    if own is not None and draws.alternative == "two-sided":
+        return own(a, b, low=margin.low, high=margin.high, ratio=margin.ratio, draws=draws)
+    interval_at = partial(_interval, samples, a, b, margin.ratio, draws)
+    # Where the interval comes from random draws, it says no more than they do.
+    drawn = any(word in interval_at(0.95).kind for word in ("permutation", "bootstrap"))
+    rows = int(samples.counts[a]["rows"] + samples.counts[b]["rows"])
+    return max(pvalue_beyond(interval_at, margin), 1 / (1 + draws.number(rows)) if drawn else 0.0)
+
+
+def _inside(samples: Samples, a: int, b: int, margin: Margin, draws: Draws) -> float:
+    return samples.equivalence(a, b, low=margin.low, high=margin.high, ratio=margin.ratio, draws=draws)
+
+
+def compare_all(metric: Metric, attribute: Attribute, samples: Samples, options: Options, draws: Draws) -> Raw:
+    """Test whether all groups of an attribute have one value.
+
+    Parameters
+    ----------
+    metric, attribute, samples, options, draws
+        As for `compare_pair`.
+
+    Returns
+    -------
+    Raw
+        Its estimate is the largest value minus the smallest (or the smallest over the largest), without an
+        interval: the estimate is never below 0, so an interval made from its spread would exclude 0 even when all
+        groups agree. With a margin the question is whether any two groups differ by more.
+    """
+    names = tuple(attribute.group_name(k) for k in range(len(attribute.labels)))
+    measure = f"{metric.name}_ratio_global" if options.ratio else f"{metric.name}_global"
+    counts = {n: dict(samples.counts[k]) for k, n in enumerate(names)}
+    members = [k for k in range(len(names)) if not samples.reason[k]]
+    if len(members) < 2:
+        reason = _undefined([(n, samples.reason[k]) for k, n in enumerate(names)])
+        return _not_computable(metric, measure, names, counts, f"Fewer than two groups have a value. {reason}")
+    test = samples.test_global(members, draws)
+    if math.isnan(test.pvalue):
+        why = " ".join(test.warnings) or "The test's statistic is undefined on these data."
+        return _not_computable(metric, measure, names, counts, why)
+    values = samples.estimate[members]
+    smallest, largest = float(values.min()), float(values.max())
+    lowest, highest = members[int(np.argmin(values))], members[int(np.argmax(values))]
+    left_out = [(n, samples.reason[k]) for k, n in enumerate(names) if k not in members]
+    fact = (
+        f"{metric.name} ranges from {smallest:.3f} ({names[lowest]}) to {largest:.3f} ({names[highest]}) "
+        f"over {len(members)} groups."
+    )
+    if left_out:
+        fact += f" Left out: {_undefined(left_out)}"
+    margin = options.margin
+    evidence: dict[str, Any] = {
+        "fact": fact,
+        "values": {names[k]: float(samples.estimate[k]) for k in members},
+        "planning": "The comparisons of single groups say what could have been detected.",
+        **_test_evidence(test),
+    }
+    pvalue = test.pvalue
+    if margin is not None:
+        pvalue, inside = _all_pairs(samples, members, margin, draws)
+        evidence["difference_pvalue"] = test.pvalue
+        evidence["equivalence_pvalue"] = inside
+        evidence["margin_note"] = (
+            "Beyond the margin: some two groups are, with p-values times their number; inside it: all pairs are."
+        )
+    finding = Finding(
+        audit="group",
+        measure=measure,
+        groups=names,
+        estimate=largest - smallest if not options.ratio else smallest / largest if largest else math.nan,
+        pvalue=pvalue,
+        margin=None if margin is None else margin.value,
+        counts=counts,
+    )
+    return Raw(finding=finding, evidence=evidence)
+
+
+def _all_pairs(samples: Samples, members: Sequence[int], margin: Margin, draws: Draws) -> tuple[float, float]:
+    """Return p-values against "no two groups are farther apart than the margin" and against "some two are".
+
+    The first is Bonferroni's over all pairs; the second, an intersection-union test, the largest over them, and 1
+    where an estimate lies outside.
+    """
+    pairs = list(combinations(members, 2))
+    value = samples.estimate
+    apart = [(a, b) for a, b in pairs if not _within(float(value[a]), float(value[b]), margin)]
+    both = replace(draws, alternative="two-sided")
+    if apart:
+        return min(1.0, len(pairs) * min(_beyond(samples, a, b, margin, both) for a, b in apart)), 1.0
+    return 1.0, max(_inside(samples, a, b, margin, both) for a, b in pairs)
+
+
+def _within(a: float, b: float, margin: Margin) -> bool:
+    if not margin.ratio:
+        return margin.low <= a - b <= margin.high
+    return a == b if b == 0 else margin.low <= a / b <= margin.high
+
+
+def correlate(metric: Metric, data: AuditData, name: str, options: Options, draws: Draws) -> Raw:
+    """Test whether a metric's per-row value is correlated with a continuous attribute.
+
+    Parameters
+    ----------
+    metric : Metric
+        A rate (its rows are those of its denominator) or a mean.
+    data : AuditData
+        Records with the attribute in `continuous`.
+    name : str
+        The attribute.
+    options, draws
+        As for `compare_pair`.
+
+    Returns
+    -------
+    Raw
+        Its estimate is Pearson's correlation.
+    """
+    measure = f"{metric.name}_correlation"
+    found = row_values(metric, data)
+    if found is None:
+        reason = (
+            f"{metric.name} is not a mean over rows, so it has no correlation with `{name}`; cut `{name}` into groups."
+        )
+        return _not_computable(metric, measure, (name,), {}, reason)
+    values, inside = found
+    x, v, c = data.continuous[name][inside], values[inside], data.count[inside]
+    rows = int(c.sum())
+    counts = {name: {"rows": rows}}
+    if data.weight is not None:
+        reason = "Correlation with sampling weights is not offered; cut the attribute into groups."
+        return _not_computable(metric, measure, (name,), counts, reason)
+    estimate, test = correlation_test(x, v, c, draws)
+    if math.isnan(test.pvalue):
+        why = f"The correlation is undefined: `{name}` or the per-row {metric.name} is constant over {rows} rows."
+        return _not_computable(metric, measure, (name,), counts, why)
+    interval_at = partial(_correlation_interval, x, v, c, draws)
+    finding = Finding(
+        audit="group",
+        measure=measure,
+        groups=(name,),
+        estimate=estimate,
+        interval=interval_at(options.level),
+        pvalue=test.pvalue,
+        counts=counts,
+    )
+    planned = plan_correlation(name, rows, estimate, test.statistic, options.alpha, finding.interval)
+    evidence = {
+        "fact": f"Per-row {metric.name} and {name} have correlation {estimate:+.3f}."
+        + (" The margin is for differences of the metric, not for correlations." if options.margin else ""),
+        "planning": planned.words,
+        "sample_size": planned.numbers,
+        **_test_evidence(test),
+    }
+    return Raw(finding=finding, evidence=evidence, interval_at=interval_at)
+
+
+def _correlation_interval(x: FloatArray, v: FloatArray, c: NDArray[np.int64], draws: Draws, level: float) -> Interval:
+    low, high, kind = correlation_interval(x, v, c, level=level, draws=draws)
+    return Interval(low=low, high=high, level=level, kind=kind)
+
+
+def _undefined(reasons: Sequence[tuple[str, str]]) -> str:
+    return " ".join(f"Group `{name}` {why}." for name, why in reasons if why)
+
+
+def _not_computable(
+    metric: Metric,
+    measure: str,
+    names: tuple[str, ...],
+    counts: Mapping[str, Mapping[str, float]],
+    reason: str,
+) -> Raw:
+    finding = Finding(
+        audit="group",
+        measure=measure,
+        groups=names,
+        estimate=math.nan,
+        counts=counts,
+        verdict=Verdict.NOT_COMPUTABLE,
+        reason=f"{metric.name} cannot be compared. {reason}",
+    )
+    return Raw(finding=finding, evidence={})
+
+
+def _test_evidence(test: TestResult) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "test": test.method,
+        "statistic": test.statistic,
+        "exact": test.exact,
+        "n_resamples": test.n_resamples,
+        "pvalue_floor": test.floor,
+        "pvalue_low": test.pvalue if test.exact else test.pvalue_low,
+        "pvalue_high": test.pvalue if test.exact else test.pvalue_high,
+        "warnings": list(test.warnings),
+    }
+    finite = test.null[np.isfinite(test.null)]
+    if finite.size:
+        middle = float(np.median(finite))
+        alike = np.ptp(finite) <= 1e-9 * max(1.0, abs(middle))  # rounding apart, and no bin is that narrow
+        counts, edges = np.histogram(np.full(finite.size, middle) if alike else finite, bins=40)
+        shown["null"] = {"counts": counts, "edges": np.round(edges, 6)}
+    return shown

@@ -1,0 +1,200 @@
+"""The findings of an individual audit: statistics and evidence in, raw findings out."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from evenhand.audits.individual.evidence import Limits, planning, ratios
+from evenhand.audits.individual.moving import Moved
+from evenhand.audits.individual.people import People
+from evenhand.audits.verdict import OneSided
+from evenhand.kernels.flow.map_error import MapError
+from evenhand.kernels.flow.ratios import MeanRatio, RateRatio
+from evenhand.results import Finding, Verdict
+
+Raw = tuple[Finding, dict[str, Any], OneSided | None]
+
+# Rows from which a normal limit is trusted to show equivalence; see `calibration/individual.py`.
+ENOUGH = 100
+# Errors from which their rates are compared.
+FEWEST_ERRORS = 10
+CLIP = "set the individual audit's option `clip` to 0.01, in a plan or in Python"
+UNSURE = (
+    "The directions could not be learned again from rows drawn again, so nobody knows how sure they are. "
+    "More rows, or larger groups, are needed."
+)
+
+
+def loss_finding(people: People, moved: Moved, found: MeanRatio | None, behind: dict[str, Any], options: Limits) -> Raw:
+    """Return the finding on the mean ratio of losses; no ratio is dropped, undefined ones forbid it."""
+    log_ratio = ratios(moved.log_loss)[-1]
+    bad = ~np.isfinite(log_ratio)
+    counts = {
+        "all": {
+            "rows": float(people.count.sum()),
+            "different_people": float(people.count.size),
+            "undefined_ratios": float(people.count[bad].sum()),
+        }
+    }
+    if found is None or not math.isfinite(found.estimate) or not math.isfinite(found.spread):
+        reason = (
+            f"The ratio is not a number for {counts['all']['undefined_ratios']:.0f} of "
+            f"{counts['all']['rows']:.0f} rows: their "
+            + (
+                "prediction is not a number. Mend the model first."
+                if np.isnan(moved.log_loss[[0, -1]]).any()
+                else "loss is exactly 0 or infinite before or after. Look at `error_ratio`, or keep probabilities away "
+                f"from 0 and 1: {CLIP}."
+            )
+        )
+        return refused("loss_ratio", reason, people, counts, behind)
+    if not math.isfinite(found.spread * found.spread):
+        reason = (
+            "The loss of some people is so near to 0 before they are moved that the ratios cannot be averaged. Look at "
+            f"`error_ratio`, or keep probabilities away from 0 and 1: {CLIP}."
+        )
+        return refused("loss_ratio", reason, people, counts, behind)
+    if not math.isfinite(found.map.variance):
+        return refused("loss_ratio", UNSURE, people, counts, behind)
+    tail = 1 - options.level
+    # Too few rows, or a tail too long for them: people who carry it may be missing from the sample altogether.
+    trusted = found.rows >= ENOUGH and abs(found.skewness) <= 0.5 * math.sqrt(found.rows)
+    plan = planning(found, options.tolerance, options.alpha)
+    if not trusted:
+        plan += f" With fewer than {ENOUGH} rows, or so long a tail of ratios, equivalence is not claimed."
+    evidence = {
+        **behind,
+        "T_n": found.bound(options.alpha),
+        "one_sided_high": found.upper(tail, options.limits),
+        **_map_share(found.map, found.map.extra(1.0), found.error),
+        "V_n": found.spread,
+        "skewness": found.skewness,
+        "largest_share": found.largest_share,
+        "equivalence_pvalue": _floor(found.below(options.tolerance, options.limits), found.rows)
+        if trusted
+        else math.nan,
+        "fact": _fact("loss", found.estimate, behind, people),
+        "planning": plan.strip(),
+    }
+    interval_at = OneSided(
+        lower=partial(found.lower, method=options.limits),
+        upper=partial(found.upper, method=options.limits),
+        kind=f"{options.limits}, one-sided",
+    )
+    finding = Finding(
+        audit="individual",
+        measure="loss_ratio",
+        groups=(),
+        estimate=found.estimate,
+        interval=interval_at(options.level),
+        pvalue=_floor(found.above(options.tolerance, options.limits), found.rows),
+        margin=options.tolerance,
+        counts=counts,
+    )
+    return finding, evidence, interval_at
+
+
+def error_finding(people: People, moved: Moved, found: RateRatio, behind: dict[str, Any], options: Limits) -> Raw:
+    """Return the finding on the ratio of error rates."""
+    counts = {
+        "all": {
+            "rows": found.rows,
+            "wrong_before": found.kept + found.lost,
+            "wrong_after": found.kept + found.gained,
+            "became_wrong": found.gained,
+            "became_right": found.lost,
+        }
+    }
+    silent = np.isnan(moved.wrong[[0, -1]]).any(axis=0)
+    if silent.any():
+        reason = (
+            f"The model's answer is not a number for {people.count[silent].sum():.0f} of {people.count.sum():.0f} "
+            "rows, before or after they are moved, so nobody can say whether it is right. Mend the model first."
+        )
+        return refused("error_ratio", reason, people, None, {"map": behind["map"]})
+    if math.isnan(found.estimate):
+        reason = "Nobody is misjudged before or after, so the error rates have no ratio."
+        return refused("error_ratio", reason, people, counts, {"map": behind["map"]})
+    if not math.isfinite(found.map.variance):
+        return refused("error_ratio", UNSURE, people, counts, {"map": behind["map"]})
+    seen = (
+        found.kept + found.gained
+        if found.method == "binomial"
+        else min(found.kept + found.gained, found.kept + found.lost)
+    )
+    if seen < FEWEST_ERRORS:
+        reason = (
+            f"Only {seen:.0f} rows are misjudged{'' if found.method == 'binomial' else ' before or after'}; at least "
+            f"{FEWEST_ERRORS} are needed to compare error rates. Look at `loss_ratio`, which uses every row."
+        )
+        return refused("error_ratio", reason, people, counts, {"map": behind["map"]})
+    tail = 1 - options.level
+    evidence = {
+        **{k: behind[k] for k in ("map", "metric", "curve", "by_part", "off_range", "movement")},
+        "T_n": found.bound(options.alpha),
+        "one_sided_high": found.upper(tail),
+        **_map_share(found.map, found.map.extra(1.0, -options.tolerance), math.nan),
+        "linear_form": found.after - options.tolerance * found.before,
+        "test": "exact binomial given the errors" if found.method == "binomial" else "linear form (Fieller)",
+        "equivalence_pvalue": _floor(found.below(options.tolerance), found.rows)
+        if found.method == "binomial" or found.rows >= ENOUGH
+        else math.nan,
+        "fact": _fact("error rate", found.estimate, behind, people),
+        "planning": "",
+    }
+    interval_at = OneSided(lower=found.lower, upper=found.upper, kind=f"{found.method}, one-sided")
+    finding = Finding(
+        audit="individual",
+        measure="error_ratio",
+        groups=(),
+        estimate=found.estimate,
+        interval=interval_at(options.level),
+        pvalue=_floor(found.above(options.tolerance), found.rows),
+        margin=options.tolerance,
+        counts=counts,
+    )
+    return finding, evidence, interval_at
+
+
+def refused(
+    measure: str, reason: str, people: People, counts: Any = None, evidence: dict[str, Any] | None = None
+) -> Raw:
+    """Return a finding that could not be computed, with its reason."""
+    counts = {"all": {"rows": float(people.count.sum())}} if counts is None else counts
+    return (
+        Finding(
+            audit="individual", measure=measure, groups=(), estimate=math.nan, counts=counts,
+            verdict=Verdict.NOT_COMPUTABLE, reason=reason,
+        ),
+        evidence or {},
+        None,
+    )  # fmt: skip
+
+
+def _fact(what: str, estimate: float, behind: dict[str, Any], people: People) -> str:
+    text = (
+        f"Moving people where they should be treated alike multiplies the {what} by {estimate:.3g} "
+        f"({people.count.sum():.0f} rows, {behind['map']['kind']})."
+    )
+    outside = behind["off_range"]["either"]
+    held = behind["off_range"]["stopped"] > 0
+    if outside > 0.1 and not held and behind["map"]["kind"].startswith("gradient"):
+        text += f" {100 * outside:.0f} % of them end outside the observed range; `limit='range'` holds them inside."
+    return text
+
+
+def _floor(pvalue: float, rows: float) -> float:
+    # No limit theorem makes n rows say more than n tosses of a coin that all agree.
+    return max(pvalue, math.ldexp(1.0, -int(min(rows, 1000))))
+
+
+def _map_share(error: MapError, extra: float, total: float) -> dict[str, float]:
+    """Return what the learned metric adds to the error of an estimate, where it was learned."""
+    if error.variance == 0:
+        return {}
+    out = {"metric_error": math.sqrt(extra), "metric_bias": error.bias}
+    return out if math.isnan(total) else {**out, "error": total}

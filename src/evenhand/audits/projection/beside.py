@@ -1,0 +1,154 @@
+"""Answers that stand beside a projection: Welch's and Wald's tests, the group audit's test, what could be detected."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from evenhand.audits.group.samples import samples_of
+from evenhand.audits.projection.criteria import Conditions
+from evenhand.inference.samples import Draws
+from evenhand.intake.data import Attribute, AuditData
+from evenhand.kernels.transport.limit_law import Law, influence_covariance
+from evenhand.kernels.transport.projection import cell_sums
+from evenhand.metrics import resolve
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+_METRICS = {1: "tpr", 0: "fpr", None: "selection_rate"}  # the group audit's names of the rates
+_POWER = 0.8
+
+
+def other_tests(
+    data: AuditData,
+    conditions: Conditions,
+    asked: Sequence[tuple[Attribute, int]],
+    decision: IntArray,
+    square: FloatArray,
+    rows: float,
+) -> dict[str, Any]:
+    """Run the tests an auditor would compare a projection with.
+
+    Parameters
+    ----------
+    data : AuditData
+        Records.
+    conditions : Conditions
+        The criterion.
+    asked : sequence of (Attribute, int)
+        Attributes with their reference.
+    decision, square : ndarray, shape (records,)
+        Decisions, and squared masses.
+    rows : float
+        N.
+
+    Returns
+    -------
+    dict
+        ``wald`` for any number of conditions, ``welch`` for one, ``group_audit`` for the attributes asked.
+    """
+    place = np.where(conditions.code >= 0, 2 * conditions.code + decision, -1)
+    flat = cell_sums(place, square, conditions.mass.size)
+    m = conditions.phi.shape[1]
+    covariance = influence_covariance(conditions.influence.reshape(-1, m), flat, rows)
+    value = conditions.value / rows  # (m,)
+    told: dict[str, Any] = {"wald": _wald(value, covariance, rows)}
+    if m == 1 and len(conditions.rates) == 2:
+        told["welch"] = _welch(conditions, flat)
+    if conditions.rates and asked:
+        told["group_audit"] = _group_tests(data, conditions, asked)
+    return told
+
+
+def detectable(conditions: Conditions, law: Law, alpha: float, alternative: str) -> str:
+    """Say which difference would have been shown, condition by condition (the smallest is named).
+
+    Parameters
+    ----------
+    conditions : Conditions
+        The criterion.
+    law : Law
+        With the covariance of the conditions.
+    alpha : float
+        Error rate.
+    alternative : str
+        One side or two.
+
+    Returns
+    -------
+    str
+    """
+    tail = alpha / 2 if alternative == "two-sided" else alpha
+    reach = special.ndtri(1 - tail) + special.ndtri(_POWER)
+    gaps = reach * np.sqrt(np.diag(law.covariance) / law.rows)
+    if not np.any(gaps > 0):
+        return ""
+    k = int(np.argmin(np.where(gaps > 0, gaps, np.inf)))
+    return (
+        f"A difference of rates of about {gaps[k]:.2g} ({conditions.contrasts[k]}) would have been shown 4 times in 5 "
+        "(before correction for multiplicity)."
+    )
+
+
+def _wald(value: FloatArray, covariance: FloatArray, rows: float) -> dict[str, Any]:
+    eigenvalues, vectors = np.linalg.eigh(covariance)
+    keep = eigenvalues > 1e-12 * max(float(eigenvalues[-1]), 1e-300)
+    if not keep.any():
+        return {"statistic": math.nan, "df": 0, "pvalue": math.nan}
+    along = vectors[:, keep].T @ value
+    statistic = float(rows * np.sum(along**2 / eigenvalues[keep]))
+    return {
+        "statistic": statistic,
+        "df": int(keep.sum()),
+        "pvalue": float(special.chdtrc(float(keep.sum()), statistic)),
+    }
+
+
+def _welch(conditions: Conditions, square: FloatArray) -> dict[str, Any]:
+    """(r1 - r0)^2 / (r1 (1 - r1) / n1 + r0 (1 - r0) / n0) against a chi-square, as in [si2021] Table 3."""
+    difference, variance = 0.0, 0.0
+    for rate in conditions.rates:
+        size, positive = conditions.mass[rate.cells].sum(), conditions.mass[rate.cells, 1].sum()
+        r = positive / size
+        difference += -r if rate.reference else r
+        # Sum of squared masses over the squared total: 1 / n when masses are one.
+        variance += r * (1 - r) * square.reshape(-1, 2)[rate.cells].sum() / size**2
+    statistic = difference**2 / variance if variance > 0 else math.nan
+    return {
+        "difference": float(difference),
+        "statistic": float(statistic),
+        "pvalue": float(special.chdtrc(1.0, statistic)),
+    }
+
+
+def _group_tests(
+    data: AuditData, conditions: Conditions, asked: Sequence[tuple[Attribute, int]]
+) -> list[dict[str, Any]]:
+    told = []
+    outcomes = list(dict.fromkeys(rate.outcome for rate in conditions.rates))
+    for attribute, reference in asked:
+        for outcome in outcomes:
+            metric = resolve(_METRICS[outcome])[0]
+            samples = samples_of(metric, data, attribute)
+            draws = Draws(n_resamples=9999, seed=0, name=f"group/{metric.name}")
+            others = [g for g in range(len(attribute.labels)) if g != reference]
+            test = (
+                samples.test(others[0], reference, draws)
+                if len(others) == 1
+                else samples.test_global([*others, reference], draws)
+            )
+            told.append(
+                {
+                    "attribute": attribute.name,
+                    "metric": metric.name,
+                    "test": test.method,
+                    "pvalue": test.pvalue,
+                }
+            )
+    return told

@@ -1,0 +1,198 @@
+"""Who would have to change: from moved masses per cell to people, groups, directions and distances."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.audits.projection.criteria import Conditions
+from evenhand.kernels.transport.projection import Cell
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+_WHOLE = 1e-6  # a share of a row below this is rounding
+
+
+def moved_share(
+    cells: tuple[Cell, ...], moved: FloatArray, place: IntArray, distance: FloatArray, mass: FloatArray | None
+) -> tuple[IntArray, FloatArray]:
+    """Return the records that move and the share of each that does. [si2021] Proposition 3
+
+    Parameters
+    ----------
+    cells : tuple of Cell
+        Cells in the order of `moved`.
+    moved : ndarray, shape (cells,)
+        Mass moved out of each cell.
+    place : ndarray of int, shape (records,)
+        Each record's cell; negative for none.
+    distance, mass : ndarray, shape (records,)
+        Distance to the boundary, and mass (None for one each).
+
+    Returns
+    -------
+    records : ndarray of int
+        Sorted by cell, then distance.
+    share : ndarray
+        Between 0 and 1; at most a few are not 1.
+    """
+    # Nearest rows go first, so a cell's movers are those up to its last price: one pass, no sort of all rows.
+    cut = np.array([c.last_price(float(q)) if q > _WHOLE else -1.0 for c, q in zip(cells, moved, strict=True)])
+    candidates = np.flatnonzero((place >= 0) & (distance <= cut[place]))
+    weight = np.ones(candidates.size) if mass is None else mass[candidates]
+    order = np.lexsort((candidates, weight, distance[candidates], place[candidates]))
+    candidates, weight = candidates[order], weight[order]
+    records, shares = [], []
+    starts = np.searchsorted(place[candidates], np.arange(len(cells) + 1))
+    for j, q in enumerate(moved):
+        part = slice(starts[j], starts[j + 1])
+        if starts[j] == starts[j + 1]:
+            continue
+        before = np.concatenate([[0.0], np.cumsum(weight[part])[:-1]])
+        share = np.clip((float(q) - before) / weight[part], 0.0, 1.0)
+        taken = share > _WHOLE
+        records.append(candidates[part][taken])
+        shares.append(share[taken])
+    if not records:
+        return np.empty(0, dtype=np.int64), np.empty(0)
+    return np.concatenate(records), np.concatenate(shares)
+
+
+def describe_changes(
+    conditions: Conditions,
+    records: IntArray,
+    share: FloatArray,
+    decision: IntArray,
+    distance: FloatArray,
+    count: IntArray,
+    rows: float,
+) -> dict[str, Any]:
+    """Count the people who would have to change, by group and direction.
+
+    Parameters
+    ----------
+    conditions : Conditions
+        The criterion.
+    records, share : ndarray
+        From `moved_share`.
+    decision, distance, count : ndarray, shape (records,)
+        Decision, distance and rows of every record.
+    rows : float
+        Rows of the sample.
+
+    Returns
+    -------
+    dict
+        ``people`` counts a person who moves in part as one; ``by_group`` has a line for each rate and direction.
+    """
+    people = np.ceil(share * count[records] - _WHOLE)  # (movers,)
+    far = distance[records]
+    told: dict[str, Any] = {
+        "people": int(people.sum()),
+        "share_of_sample": float(people.sum() / rows),
+        "in_part": int(np.sum(share < 1 - _WHOLE)),
+        **_distances(far, people),
+        "by_group": [],
+    }
+    for rate in conditions.rates:
+        inside = rate.cells[conditions.code[records]] if records.size else np.empty(0, dtype=bool)
+        own = (conditions.code >= 0) & rate.cells[conditions.code]
+        for now in (0, 1):
+            taken = inside & (decision[records] == now)
+            told["by_group"].append(
+                {
+                    "group": rate.group,
+                    "outcome": rate.outcome,
+                    "from": now,
+                    "to": 1 - now,
+                    "people": int(people[taken].sum()),
+                    "share_of_group": float(people[taken].sum() / max(1, count[own].sum())),
+                    **_distances(far[taken], people[taken]),
+                }
+            )
+    return told
+
+
+def projected_rates(conditions: Conditions, moved: FloatArray) -> list[dict[str, Any]]:
+    """Return each rate before and after the move.
+
+    Parameters
+    ----------
+    conditions : Conditions
+        The criterion.
+    moved : ndarray, shape (2 U,)
+        Mass moved up and down in each value of U.
+
+    Returns
+    -------
+    list of dict
+    """
+    change = moved.reshape(-1, 2)  # (U, 2): up, down
+    lines = []
+    for rate in conditions.rates:
+        size = float(conditions.mass[rate.cells].sum())
+        positive = float(conditions.mass[rate.cells, 1].sum())
+        after = positive + float(change[rate.cells, 0].sum() - change[rate.cells, 1].sum())
+        lines.append(
+            {
+                "group": rate.group,
+                "outcome": rate.outcome,
+                "reference": rate.reference,
+                "before": positive / size,
+                "after": after / size,
+            }
+        )
+    return lines
+
+
+def sentence(changes: dict[str, Any], rows: float) -> str:
+    """Say in one sentence who would have to change."""
+    if not changes["people"]:
+        return "Nobody would have to change."
+    people = changes["people"]
+    said = (
+        f"The smallest change that removes it moves {people:,} of {int(rows):,} people ({people / rows:.1%}) across "
+        f"the boundary, {changes['mean_distance']:.3g} on average and {changes['largest_distance']:.3g} at most"
+    )
+    lines = [
+        f"{line['people']:,} of {line['group']}"
+        + ("" if line["outcome"] is None else f" with outcome {line['outcome']}")
+        + f" from {line['from']} to {line['to']}"
+        for line in changes["by_group"]
+        if line["people"]
+    ]
+    shown = "; ".join(lines[:4]) + ("; …" if len(lines) > 4 else "")
+    return f"{said}: {shown}." if shown else f"{said}."
+
+
+def signed_histogram(conditions: Conditions, cells: tuple[Cell, ...], width: float, bins: int = 60) -> dict[str, Any]:
+    """Return histograms of the signed distance near the boundary, one for each rate, for the report to draw."""
+    edges = np.linspace(-width, width, bins + 1)
+    counted = np.zeros((len(cells), bins))
+    for j, cell in enumerate(cells):
+        signed = cell.distance if j % 2 else -cell.distance
+        mass = None if cell.reach is None else np.diff(cell.reach)
+        counted[j] = np.histogram(signed, bins=edges, weights=mass)[0]
+    pairs = counted.reshape(-1, 2, bins).sum(axis=1)  # (U, bins)
+    return {
+        "edges": edges,
+        "series": [
+            {"group": r.group, "outcome": r.outcome, "mass": pairs[r.cells].sum(axis=0)} for r in conditions.rates
+        ],
+    }
+
+
+def _distances(far: FloatArray, people: FloatArray) -> dict[str, float]:
+    if not people.sum():
+        return {"mean_distance": math.nan, "median_distance": math.nan, "largest_distance": math.nan}
+    order = np.argsort(far, kind="stable")
+    middle = np.searchsorted(np.cumsum(people[order]), 0.5 * people.sum())
+    return {
+        "mean_distance": float(np.average(far, weights=people)),
+        "median_distance": float(far[order[middle]]),
+        "largest_distance": float(far.max()),
+    }

@@ -1,0 +1,235 @@
+"""The finding of a projection audit and the evidence behind it, in numbers and words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.audits.projection.beside import detectable, other_tests
+from evenhand.audits.projection.changes import (
+    describe_changes,
+    moved_share,
+    projected_rates,
+    sentence,
+    signed_histogram,
+)
+from evenhand.audits.projection.criteria import Conditions
+from evenhand.audits.projection.sample import Asked, ProjectionOptions, Sample
+from evenhand.intake.data import AuditData
+from evenhand.kernels.transport.limit_law import Law
+from evenhand.kernels.transport.projection import Cell, Projection
+from evenhand.results import Finding, Verdict
+
+IntArray = NDArray[np.int64]
+Laws = Sequence[tuple[float, float, Law]]  # factor, bandwidth, law; the one used comes first
+
+
+def tell(
+    data: AuditData,
+    conditions: Conditions,
+    cells: tuple[Cell, ...],
+    place: IntArray,
+    found: Projection,
+    laws: Laws,
+    sample: Sample,
+    options: ProjectionOptions,
+    asked: Asked,
+) -> tuple[Finding, dict[str, Any]]:
+    """Put the finding and its evidence together.
+
+    Parameters
+    ----------
+    data : AuditData
+        Records.
+    conditions : Conditions
+        The criterion on them.
+    cells, place : tuple of Cell, ndarray
+        Sorted records, and each record's cell.
+    found : Projection
+        The cheapest move.
+    laws : sequence of (float, float, Law)
+        Factor, bandwidth and limit law, the one used first.
+    sample : Sample
+        Decisions, distances, masses.
+    options : ProjectionOptions
+        What was asked.
+    asked : list of (Attribute, int)
+        Attributes with their reference.
+
+    Returns
+    -------
+    (Finding, dict)
+    """
+    below, above = options.band
+    n = sample.rows
+    details: dict[str, Any] = {
+        "test": "optimal-transport projection, limit law",
+        "conditions": list(conditions.contrasts),
+        "values": (conditions.value / n).tolist(),
+        "warnings": [*sample.boundary.warnings],
+        "distance": dict(sample.boundary.described),
+        **other_tests(data, conditions, asked if options.beside else [], sample.decision, sample.square, n),
+    }
+    law = laws[0][2] if laws else None
+    pvalue = law.sf(found.cost, below=below, above=above) if law is not None else math.nan
+    problem = ""
+    if math.isnan(found.cost):
+        problem = "People at an infinite distance from the boundary make the criterion unreachable."
+    elif law is None or law.weights.size == 0:
+        problem = _no_law(conditions, laws)
+    if problem:
+        finding = not_computable(options, asked, problem, conditions.groups)
+        return finding, details
+    assert law is not None
+    records, share = moved_share(cells, found.moved, place, sample.distance, None if sample.single else sample.mass)
+    changes = describe_changes(conditions, records, share, sample.decision, sample.distance, sample.count, n)
+    after = projected_rates(conditions, found.moved)
+    spread = [
+        {
+            "factor": f,
+            "bandwidth": h,
+            "pvalue": each.sf(found.cost, below=below, above=above),
+            "weights": each.weights,
+        }
+        for f, h, each in laws
+    ]
+    details |= {
+        "statistic": found.cost,
+        "gap": found.gap,
+        "weights": law.weights,
+        "threshold": law.threshold(options.alpha, below=below, above=above),
+        "bandwidth": laws[0][1],
+        "bandwidth_sensitivity": spread,
+        "changes": changes,
+        "projected": after,
+        "figure": signed_histogram(
+            conditions, cells, max(4 * laws[0][1], 2 * float(np.nan_to_num(changes["largest_distance"])))
+        ),
+        "planning": detectable(conditions, law, options.alpha, options.alternative),
+        "fact": f"{_rates_sentence(conditions, after)} {sentence(changes, n)}".strip(),
+    }
+    details["warnings"] += _warnings(conditions, cells, laws, spread, options.alpha)
+    if options.rows:
+        details["rows"] = {
+            "record": records,
+            "share": share,
+            "from": sample.decision[records],
+            "distance": sample.distance[records],
+        }
+    finding = Finding(
+        audit="projection",
+        measure=conditions.name,
+        groups=conditions.groups,
+        estimate=found.cost / n,
+        pvalue=pvalue,
+        margin=options.epsilon if options.epsilon > 0 else None,
+        counts=_counts(conditions, sample, changes),
+    )
+    return finding, details
+
+
+def _warnings(
+    conditions: Conditions,
+    cells: tuple[Cell, ...],
+    laws: Laws,
+    spread: Sequence[Mapping[str, Any]],
+    alpha: float,
+) -> list[str]:
+    """Say where the limit law is known to be less reliable and the data are there."""
+    said = []
+    h = laws[0][1]
+    near = np.concatenate([c.distance[c.distance <= 2 * h] for c in cells])
+    if near.size and np.unique(near).size < 0.5 * near.size:
+        said.append(
+            f"Near the boundary the distance takes only {np.unique(near).size} values over {near.size} people; the "
+            "limit law assumes a continuous distance."
+        )
+    narrow = next(each for f, _, each in laws if f == min(g for g, _, _ in laws))
+    ratio = np.trace(narrow.curvature) / np.trace(laws[0][2].curvature)
+    if ratio > 1.6:
+        said.append(
+            f"The density of people at the boundary grows {ratio:.1f} times when the bandwidth shrinks to a quarter: "
+            "the distance may be squared, or have an atom at 0, and then the test hardly ever rejects."
+        )
+    elif ratio < 0.4:
+        said.append(
+            "Few people lie close to the boundary compared with further away; the density there is badly determined."
+        )
+    decided = {bool(line["pvalue"] <= alpha) for line in spread}
+    if len(decided) > 1:
+        said.append("The decision depends on the bandwidth; see `bandwidth_sensitivity`.")
+    for rate in conditions.rates:
+        size = conditions.mass[rate.cells].sum(axis=0)
+        if min(size) < 10:
+            said.append(
+                f"{rate.words} has {size[1]:g} of {size.sum():g} rows with decision 1; the limit law needs "
+                "at least 10 of each."
+            )
+    return said
+
+
+def _no_law(conditions: Conditions, laws: Laws) -> str:
+    if not laws:
+        return "The distances have no spread, so the density of people at the boundary cannot be estimated."
+    if not np.any(laws[0][2].covariance):
+        return "Every group has one decision only, so the criterion has no sampling variance."
+    return (
+        "Too few people of some group lie near the boundary to estimate the density there "
+        f"(bandwidth {laws[0][1]:.3g}); give a larger `bandwidth` or merge groups."
+    )
+
+
+def _rates_sentence(conditions: Conditions, after: Sequence[Mapping[str, Any]]) -> str:
+    if not after:
+        return ""
+    shown = [f"{line['before']:.3f} for {rate.words}" for rate, line in zip(conditions.rates, after, strict=True)]
+    return "The rate of decision 1 is " + ", ".join(shown[:6]) + (", …" if len(shown) > 6 else "") + "."
+
+
+def _counts(conditions: Conditions, sample: Sample, changes: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    told: dict[str, dict[str, float]] = {}
+    for rate in conditions.rates:
+        own = (conditions.code >= 0) & rate.cells[conditions.code]
+        line = told.setdefault(rate.group, {"rows": 0, "decision_1": 0, "raised": 0, "lowered": 0})
+        line["rows"] += int(sample.count[own].sum())
+        line["decision_1"] += int(sample.count[own & (sample.decision == 1)].sum())
+    for change in changes["by_group"]:
+        told[change["group"]]["raised" if change["to"] else "lowered"] += change["people"]
+    return told
+
+
+def not_computable(
+    options: ProjectionOptions, asked: Asked, problem: str, groups: tuple[str, ...] | None = None
+) -> Finding:
+    """Return the finding of a question that these data cannot answer.
+
+    Parameters
+    ----------
+    options : ProjectionOptions
+        What was asked.
+    asked : list of (Attribute, int)
+        Attributes with their reference.
+    problem : str
+        Why, in a sentence.
+    groups : tuple of str, optional
+        Groups to name; all groups of the attributes by default.
+
+    Returns
+    -------
+    Finding
+    """
+    name = options.criterion
+    named = tuple(a.group_name(g) for a, _ in asked for g in range(len(a.labels)))
+    return Finding(
+        audit="projection",
+        measure=name,
+        groups=groups or named,
+        estimate=math.nan,
+        margin=options.epsilon if options.epsilon > 0 else None,
+        verdict=Verdict.NOT_COMPUTABLE,
+        reason=f"{name} cannot be tested. {problem}",
+    )

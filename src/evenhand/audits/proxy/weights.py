@@ -1,0 +1,263 @@
+"""The counterfactual population: weights that score new rows, and what the population looks like."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evenhand.audits.proxy.fits import Cut, Fits, Scorer
+from evenhand.audits.proxy.sample import Pair
+from evenhand.errors import DataError, UsageError
+from evenhand.intake.data import AuditData
+from evenhand.kernels.influence.descent import Path, Sample, descend
+from evenhand.kernels.influence.design import Design
+from evenhand.kernels.influence.functionals import Functional, means
+from evenhand.kernels.influence.nuisance import Learned
+from evenhand.kernels.shared.seeds import RngLike, seed_of, stream
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CounterfactualWeights:
+    """Weights under which a group shows no gap, as a function of a person's features.
+
+    Call it with rows of the group: ``weights(features)`` gives each row's weight, with mean 1 over the
+    audited group. `for_data` gives one weight per row of any data, 1 outside the group: a reweighing
+    for training a new model.
+
+    Parameters
+    ----------
+    attribute, label, reference : str
+        The attribute, the group's label and the reference's.
+    path : Path
+        The descent.
+    design : Design
+        How features are coded.
+    outcome, member : Learned or None
+        Nuisance models.
+    surrogate : Learned, Cut or None
+        Learned from the scores when there was no model.
+    scorer : callable or None
+        The model.
+    log_prior : float
+        Log of the ratio of the reference's to the group's size.
+    """
+
+    attribute: str
+    label: str
+    reference: str
+    path: Path
+    design: Design
+    outcome: Learned | None
+    member: Learned | None
+    surrogate: Learned | Cut | None
+    scorer: Scorer | None
+    log_prior: float
+
+    def __call__(self, features: Any, *, score: ArrayLike | None = None) -> FloatArray:
+        """Return the weight of rows of the group.
+
+        Parameters
+        ----------
+        features : mapping, data frame or AuditData
+            Columns by name.
+        score : array_like, optional
+            The audited model's predictions for these rows; by default the model is asked, or the
+            surrogate that was learned from the audited scores.
+
+        Returns
+        -------
+        ndarray, shape (rows,)
+        """
+        columns = self._columns(features)
+        X = self.design.encode(columns)
+        if score is not None:
+            h = np.asarray(score, dtype=np.float64)
+        elif self.scorer is not None:
+            h = self.scorer(columns)
+        elif self.surrogate is not None:
+            h = self.surrogate.whole(X)
+        else:
+            raise UsageError("These weights have no model to ask. Pass the predictions as `score`.")
+        if h.shape != (len(X),):
+            raise DataError(f"`score` must hold one number per row; got shape {h.shape} for {len(X)} rows.")
+        eta = np.zeros(len(X)) if self.outcome is None else self.outcome.whole(X)
+        ratio = None
+        if self.member is not None:
+            p = np.clip(self.member.whole(X), 1e-12, 1 - 1e-12)
+            ratio = np.log1p(-p) - np.log(p) + self.log_prior
+        return self.path.multiplier(h, eta, ratio)
+
+    def for_data(self, data: AuditData) -> FloatArray:
+        """Return one weight per record of a data set: c(x) for the group, 1 for everybody else."""
+        for attribute in data.attributes:
+            if attribute.name == self.attribute and self.label in attribute.labels:
+                inside = attribute.codes == attribute.labels.index(self.label)
+                out = np.ones(len(inside))
+                columns = {k: np.asarray(v)[inside] for k, v in data.features.items()}
+                out[inside] = self(columns)
+                return out
+        raise DataError(f"The data have no group `{self.attribute}={self.label}`.")
+
+    def resample(
+        self, features: Any, size: int, *, score: ArrayLike | None = None, rng: RngLike = 0
+    ) -> NDArray[np.int64]:
+        """Draw row numbers with these weights, with replacement.
+
+        Parameters
+        ----------
+        features, score
+            As in calling.
+        size : int
+            Rows drawn.
+        rng : int, Generator or None
+            Seed.
+
+        Returns
+        -------
+        ndarray of int, shape (size,)
+        """
+        w = self(features, score=score)
+        generator = stream(seed_of(rng), "proxy/resample")
+        return generator.choice(len(w), size=size, p=w / w.sum()).astype(np.int64)
+
+    def _columns(self, features: Any) -> Mapping[str, NDArray[Any]]:
+        if isinstance(features, AuditData):
+            features = features.features
+        needed = [c.name for c in self.design.columns]
+        names = list(features.keys()) if isinstance(features, Mapping) else list(getattr(features, "columns", []))
+        missing = [n for n in needed if n not in names]
+        if missing:
+            raise DataError(f"Features {', '.join(f'`{m}`' for m in missing)} are missing. Needed: {needed}.")
+        return {str(n): np.asarray(features[n]) for n in names}
+
+
+def find_weights(
+    pair: Pair,
+    fits: Fits,
+    form: Functional,
+    *,
+    names: tuple[str, str, str],
+    scorer: Scorer | None,
+    step: float,
+    max_steps: int,
+    tolerance: float,
+    patience: int,
+) -> CounterfactualWeights:
+    """Run the descent: influence on all folds but the first, progress judged on the first.
+
+    Parameters
+    ----------
+    pair, fits, form
+        The sample, what was learned on it, what is lowered.
+    names : tuple of str
+        Attribute, the group's label and the reference's.
+    scorer : callable or None
+        The model.
+    step, max_steps, tolerance, patience
+        See `descend`.
+
+    Returns
+    -------
+    CounterfactualWeights
+    """
+    weight = pair.weight
+    held = pair.fold == 0
+    parts, references = [], []
+    for rows in (~held, held):
+        g = pair.inside & rows
+        other = ~pair.inside & rows
+        ratio = None if fits.log_ratio is None else fits.log_ratio[g]
+        parts.append(Sample(h=pair.h[g], eta=fits.eta[g], weight=weight[g], log_ratio=ratio))
+        references.append(means(form, pair.h[other], fits.eta[other], weight[other]))
+    path = descend(
+        form,
+        parts[0],
+        parts[1],
+        references[0],
+        references[1],
+        step=step,
+        max_steps=max_steps,
+        tolerance=tolerance,
+        patience=patience,
+    )
+    return CounterfactualWeights(
+        attribute=names[0],
+        label=names[1],
+        reference=names[2],
+        path=path,
+        design=pair.design,
+        outcome=fits.sources.eta,
+        member=fits.sources.member,
+        surrogate=fits.sources.h if isinstance(fits.sources.h, Learned | Cut) else None,
+        scorer=scorer,
+        log_prior=fits.sources.log_prior,
+    )
+
+
+def describe(pair: Pair, fits: Fits, path: Path, features: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    """Say what the counterfactual population looks like. [wang2019] table 2.
+
+    Parameters
+    ----------
+    pair, fits : Pair, Fits
+        The sample and what was learned on it.
+    path : Path
+        The descent.
+    features : mapping
+        Raw columns of all rows.
+
+    Returns
+    -------
+    dict
+        ``means`` (per column or level: group, counterfactual, reference), ``path`` of the gap,
+        ``effective_rows`` of the group under the weights, ``stopped``.
+    """
+    g = pair.inside
+    weight = pair.weight
+    ratio = None if fits.log_ratio is None else fits.log_ratio[g]
+    c = path.multiplier(pair.h[g], fits.eta[g], ratio)
+    moved = weight[g] * c
+    rows = []
+    for column in pair.design.columns:
+        raw = np.asarray(features[column.name])[pair.origin]
+        if column.kind == "category":
+            coded = column.encode(raw)
+            first = 1 - coded.sum(axis=1, keepdims=True)
+            series = list(zip(column.categories, np.concatenate([first, coded], axis=1).T, strict=True))
+        else:
+            series = [("", raw.astype(np.float64))]
+        for label, values in series:
+            seen = ~np.isnan(values)
+            rows.append(
+                {
+                    "feature": column.name,
+                    "level": label,
+                    "group": _mean(values[g & seen], weight[g & seen]),
+                    "counterfactual": _mean(values[g & seen], moved[seen[g]]),
+                    "reference": _mean(values[~g & seen], weight[~g & seen]),
+                }
+            )
+    effective = float(moved.sum() ** 2 / (moved**2 / np.maximum(pair.count[g], 1)).sum())
+    return {
+        "means": rows,
+        "path": {
+            "gap": list(path.values),
+            "held_out": list(path.held_out),
+            "effective_rows": list(path.effective),
+            "steps": [s.size for s in path.steps],
+        },
+        "effective_rows": effective,
+        "rows": int(pair.count[g].sum()),
+        "stopped": path.stopped,
+    }
+
+
+def _mean(values: FloatArray, weight: FloatArray) -> float:
+    total = float(weight.sum())
+    return float(weight @ values / total) if total > 0 else float("nan")

@@ -1,0 +1,239 @@
+"""The tail audit's rows: a difference between two groups, one group's worst case, or why there is none.
+
+Verdicts are counted, never fitted: the p-values are exact binomial tests of the rows (`evenhand.inference.quantiles`),
+at every horizon. A fit that is believed gives a level beyond the rows and its upper limit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from evenhand.audits.tail.evidence import summary
+from evenhand.audits.tail.group_tail import GroupTail
+from evenhand.audits.tail.words import (
+    difference_sentence,
+    generated_sentence,
+    level_sentence,
+    planning_sentence,
+    unreached_sentence,
+)
+from evenhand.inference.quantiles import difference_interval, difference_pvalue, level_pvalues
+from evenhand.intake.data import Attribute
+from evenhand.results import Finding, Interval, Verdict
+
+IntervalAt = Callable[[float], Interval]
+Raw = tuple[Finding, Mapping[str, Any], IntervalAt | None]
+
+# A horizon is chosen so that the smaller group has so many rows for each decision of it.
+ROWS_PER_DECISION = 10
+CHOSEN = (1000.0, 500.0, 200.0, 100.0, 50.0, 20.0, 10.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TailOptions:
+    """What a tail audit was asked; see `audit_tail`."""
+
+    reference: Mapping[str, str]
+    horizon: float | None
+    k: int | None
+    favourable: str
+    score_range: tuple[float, float]
+    margin: float | None
+    alpha: float
+    level: float
+    printed: bool
+    generator: str
+    time_limit: float
+    n_resamples: int
+    seed: int
+
+    @property
+    def span(self) -> float:
+        """Length of the score's range: the largest change a flip can make."""
+        return self.score_range[1] - self.score_range[0]
+
+
+def chosen_horizon(rows: int) -> float:
+    """Return the longest horizon at which so many rows decide by counting.
+
+    Parameters
+    ----------
+    rows : int
+        Of the smaller group.
+
+    Returns
+    -------
+    float
+        The shortest of all when there are too few rows for any.
+
+    Examples
+    --------
+    >>> chosen_horizon(12_000), chosen_horizon(1_000), chosen_horizon(30)
+    (1000.0, 100.0, 10.0)
+    """
+    return next((m for m in CHOSEN if rows >= ROWS_PER_DECISION * m), CHOSEN[-1])
+
+
+def difference_finding(a: GroupTail, b: GroupTail, horizon: float, options: TailOptions) -> Raw:
+    """Compare two groups at the common horizon.
+
+    Parameters
+    ----------
+    a, b : GroupTail
+        The group and its reference.
+    horizon : float
+        Decisions.
+    options : TailOptions
+        What was asked.
+
+    Returns
+    -------
+    Raw
+        Finding, evidence and its interval at any level.
+    """
+    shown = {"groups": {g.name: summary(g, horizon, options.level, options.span) for g in (a, b)}}
+    levels = [g.level_at(horizon, options.level) for g in (a, b)]
+    if any(math.isnan(x.value) for x in levels):
+        return _not_computable("ecd", (a.name, b.name), horizon, [a, b], shown)
+    share, margin = 1 / horizon, options.margin or 0.0
+
+    def interval(level: float) -> Interval:
+        low, high = difference_interval(a.cd, b.cd, share, level, highest=(a.ceiling, b.ceiling))
+        return Interval(low=low, high=high, level=level, kind="order statistics of both groups")
+
+    def above(value: float) -> float:
+        return difference_pvalue(a.cd, b.cd, share, value, highest_b=b.ceiling)
+
+    def below(value: float) -> float:
+        return difference_pvalue(b.cd, a.cd, share, -value, highest_b=a.ceiling)
+
+    plain = interval(options.level)
+    estimate = min(max(levels[0].value - levels[1].value, plain.low), plain.high)
+    evidence: dict[str, Any] = {
+        "fact": difference_sentence(a, b, levels[0].value, levels[1].value, horizon),
+        "planning": planning_sentence(plain),
+        "values": {a.name: levels[0].value, b.name: levels[1].value},
+        "horizon": horizon,
+        "acd": a.acd - b.acd,
+        "cvar": a.cvar - b.cvar,
+        "test": "counts above the two levels, exact in each group, at every level the reference may have",
+        **shown,
+    }
+    if options.margin is not None:
+        evidence["equivalence_pvalue"] = max(below(margin), above(-margin))
+        evidence["difference_pvalue"] = min(1.0, 2 * min(above(0.0), below(0.0)))
+    finding = Finding(
+        audit="tail",
+        measure="ecd",
+        groups=(a.name, b.name),
+        estimate=estimate,
+        interval=plain,
+        pvalue=min(1.0, 2 * min(above(margin), below(-margin))),
+        margin=options.margin,
+        counts=_counts(a, b),
+    )
+    return finding, evidence, interval
+
+
+def level_finding(group: GroupTail, horizon: float, options: TailOptions) -> Raw:
+    """State one group's worst case at the common horizon, and test whether it lies above the margin.
+
+    Parameters
+    ----------
+    group : GroupTail
+        With or without a fit.
+    horizon : float
+        Decisions.
+    options : TailOptions
+        What was asked.
+
+    Returns
+    -------
+    Raw
+        Finding, evidence and its interval at any level.
+    """
+    shown = summary(group, horizon, options.level, options.span)
+    names = (group.name, group.other)
+    found = group.level_at(horizon, options.level)
+    if math.isnan(found.value):
+        return _not_computable("return_level", names, horizon, [group], shown)
+
+    def interval(level: float) -> Interval:
+        at = group.level_at(horizon, level)
+        return Interval(low=at.low, high=at.high, level=level, kind=at.kind)
+
+    margin = options.margin or 0.0
+    larger, smaller = level_pvalues(group.cd, 1 / horizon, margin)
+    evidence = shown | {
+        "fact": level_sentence(group, found, horizon, options.level, margin, high_is_good=options.favourable == "high"),
+        "planning": planning_sentence(interval(options.level)),
+        "test": "binomial: more than one in the horizon would gain more than the margin",
+        "above_margin": int((group.cd > margin).sum()),
+    }
+    if options.margin is not None:
+        # What cannot be larger than the margin needs no rows to show it.
+        evidence["equivalence_pvalue"] = 0.0 if group.ceiling <= margin else smaller
+        evidence["difference_pvalue"] = min(1.0, 2 * level_pvalues(group.cd, 1 / horizon, 0.0)[0])
+    finding = Finding(
+        audit="tail",
+        measure="return_level",
+        groups=names,
+        estimate=found.value,
+        interval=interval(options.level),
+        pvalue=min(1.0, 2 * larger),
+        margin=options.margin,
+        counts=_counts(group),
+    )
+    return finding, evidence, interval
+
+
+def _counts(*groups: GroupTail) -> dict[str, dict[str, float]]:
+    return {
+        g.name: {
+            "rows": g.cd.size,
+            "tail": 0 if g.tail is None else g.tail.k,
+            "better_off": int((g.cd > 0).sum()),
+            "generated": int(g.synthetic.get("rows", 0)),
+        }
+        for g in groups
+    }
+
+
+def _not_computable(
+    measure: str, names: tuple[str, ...], horizon: float, groups: list[GroupTail], shown: Mapping[str, Any]
+) -> Raw:
+    """Say why there is no level at a horizon beyond the rows."""
+    reasons = [unreached_sentence(g, horizon) for g in groups]
+    reason = " ".join(r for r in reasons if r) + "".join(generated_sentence(group) for group in groups)
+    finding = Finding(
+        audit="tail",
+        measure=measure,
+        groups=names,
+        estimate=math.nan,
+        counts=_counts(*groups),
+        verdict=Verdict.NOT_COMPUTABLE,
+        reason=reason,
+    )
+    return finding, shown, None
+
+
+def refused(attribute: Attribute, options: TailOptions, reason: str) -> Iterator[Raw]:
+    """Give every comparison of an attribute the same reason why there is no answer."""
+    b = attribute.labels.index(options.reference[attribute.name])
+    for a in range(len(attribute.labels)):
+        if a != b:
+            names = (attribute.group_name(a), attribute.group_name(b))
+            counts = {attribute.group_name(c): {"rows": int((attribute.codes == c).sum())} for c in (a, b)}
+            finding = Finding(
+                audit="tail",
+                measure="ecd",
+                groups=names,
+                estimate=math.nan,
+                counts=counts,
+                verdict=Verdict.NOT_COMPUTABLE,
+                reason=reason.rstrip(".") + ".",
+            )
+            yield finding, {}, None

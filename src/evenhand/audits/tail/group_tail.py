@@ -1,0 +1,278 @@
+"""One group's tail: what flipping the attribute does to its members, at worst and on average.
+
+Where the rows reach, a level is counted; beyond them it is fitted, and given only if the fit is believed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.inference.quantiles import level_interval, sample_level
+from evenhand.kernels.extremes.exponentiality import ExponentialityTest, exponentiality
+from evenhand.kernels.extremes.logit_peak import Peak, find_peak, largest_change, logit_shift
+from evenhand.kernels.extremes.pareto_checks import DOUBT, FitCheck, check_fit
+from evenhand.kernels.extremes.pareto_tail import Tail, TailIntervals, choose_k, fit_tail, tail_intervals
+from evenhand.kernels.extremes.ties import Ties, count_ties, spread_ties
+from evenhand.kernels.shared.seeds import stream
+
+FloatArray = NDArray[np.float64]
+
+HORIZONS = (10.0, 100.0, 1_000.0, 10_000.0, 100_000.0, 1_000_000.0)
+LEAST_ROWS = 200  # of a fit: 50 excesses must be at most a quarter of the rows
+CVAR_SHARE = 0.05
+_DRAWS = 199  # samples of the fitted law that check it
+_PINNED = 1e-3  # an interval this short gives a level without a fit
+_SMALLEST_PART = 20  # excesses; the half of a tail gives an upper limit of its own from here
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """What one decision in so many exceeds.
+
+    Parameters
+    ----------
+    value : float
+        The change of score; NaN where it is not known.
+    low, high : float
+        Its interval.
+    kind : str
+        How the interval was made.
+    """
+
+    value: float
+    low: float
+    high: float
+    kind: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GroupTail:
+    """The tail of one group's counterfactual discrimination.
+
+    Parameters
+    ----------
+    name, other : str
+        The group, and the group its members were recorded as.
+    cd : ndarray, shape (rows,)
+        Counterfactual discrimination, sorted downwards; observed rows only.
+    ceiling : float
+        The largest change that is possible.
+    shift : float
+        Of the log-odds, where it is the same for everybody (a logistic model); else NaN.
+    ties : Ties or None
+        Of the largest values; None when there are too few rows.
+    test, printed : ExponentialityTest or None
+        With calibrated limits, and with the limits as printed.
+    tail : Tail or None
+        The fit, None when there is none.
+    parts : tuple of Tail
+        The fit and that of its larger half: the higher of their upper limits counts.
+    intervals : TailIntervals or None
+        Of the fit's shape, end point and return levels at `HORIZONS`.
+    check : FitCheck or None
+        Of the fit.
+    peak : Peak or None
+        People near the largest change of a logistic model.
+    doubt : str
+        Why nothing is said beyond the rows; empty when the fit is believed.
+    seed : int
+        For limits that are drawn.
+    synthetic : mapping
+        What generated rows suggest, when they were asked for; never part of the above.
+    """
+
+    name: str
+    other: str
+    cd: FloatArray
+    ceiling: float
+    shift: float = math.nan
+    ties: Ties | None = None
+    test: ExponentialityTest | None = None
+    printed: ExponentialityTest | None = None
+    tail: Tail | None = None
+    parts: tuple[Tail, ...] = ()
+    intervals: TailIntervals | None = None
+    check: FitCheck | None = None
+    peak: Peak | None = None
+    doubt: str = ""
+    seed: int = 0
+    synthetic: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def type(self) -> str:
+        """Type of the tail: I, II, III, or nothing without a fit."""
+        return "" if self.intervals is None else self.intervals.type
+
+    @property
+    def acd(self) -> float:
+        """Average counterfactual discrimination."""
+        return float(self.cd.mean()) if self.cd.size else math.nan
+
+    @property
+    def cvar(self) -> float:
+        """Mean of the worst twentieth."""
+        return float(self.cd[: max(1, math.ceil(CVAR_SHARE * self.cd.size))].mean()) if self.cd.size else math.nan
+
+    def inside(self, horizon: float, level: float) -> bool:
+        """Say whether the rows alone bound the level at a horizon from both sides."""
+        return self.cd.size * math.log1p(-1 / horizon) <= math.log((1 - level) / 2)
+
+    def level_at(self, horizon: float, level: float) -> Level:
+        """Return the level at one horizon; see `levels_at`."""
+        return self.levels_at((horizon,), level)[0]
+
+    def levels_at(self, horizons: Sequence[float], level: float) -> list[Level]:
+        """Return the levels at some horizons: counted where the rows reach, else from a fit that is believed.
+
+        Parameters
+        ----------
+        horizons : sequence of float
+            Decisions.
+        level : float
+            Coverage of each interval.
+
+        Returns
+        -------
+        list of Level
+        """
+        beyond = [m for m in horizons if not self.inside(m, level)]
+        limits = dict(zip(beyond, self._limits(beyond, level), strict=True)) if beyond else {}
+        found = []
+        for m in horizons:
+            low, high = level_interval(self.cd, 1 / m, level, highest=self.ceiling)
+            value, kind = sample_level(self.cd, 1 / m) if m <= self.cd.size else math.nan, "order statistics"
+            if m in limits:
+                fitted, above, kind = limits[m]
+                value, high = fitted if math.isnan(value) else value, max(min(high, above), low)
+            if math.isnan(value) and high - low <= _PINNED:
+                value = (low + high) / 2  # what is possible leaves no room
+            found.append(Level(value=_within(value, low, high), low=low, high=high, kind=kind))
+        return found
+
+    def _limits(self, horizons: Sequence[float], level: float) -> list[tuple[float, float, str]]:
+        """Return level, upper limit and kind of interval where the rows do not reach."""
+        if self.peak is not None and self.peak.believed:
+            kind = "order statistic below, closed form of the logistic model above"
+            return [(self.peak.level(m), self.peak.upper(m, (1 - level) / 2), kind) for m in horizons]
+        if self.tail is None or self.doubt:
+            return [(math.nan, math.inf, "order statistic below, largest possible change above")] * len(horizons)
+        at = np.array(horizons, dtype=float)
+        rng = stream(self.seed, "tail/limits")  # the same draws at every level, so that intervals are nested
+        above = np.max([tail_intervals(t, at, level=level, rng=rng).high for t in self.parts], axis=0)
+        kind = "order statistic below, fitted tail above"
+        return [(self.tail.level(m), float(u), kind) for m, u in zip(horizons, above, strict=True)]
+
+
+def _within(value: float, low: float, high: float) -> float:
+    return value if math.isnan(value) else min(max(value, low), high)
+
+
+def group_tail(
+    name: str,
+    other: str,
+    before: FloatArray,
+    after: FloatArray,
+    *,
+    horizon: float,
+    k: int | None,
+    upper: float,
+    level: float,
+    printed: bool,
+    draws: int,
+    seed: int,
+) -> GroupTail:
+    """Count, choose the threshold, fit, check the fit and say how sure.
+
+    Parameters
+    ----------
+    name, other : str
+        The group and the other group.
+    before, after : ndarray
+        Scores of its rows as they are and as the other group's, higher is better.
+    horizon : float
+        At which the fit must be stable.
+    k : int or None
+        Excesses; None lets the exponentiality test choose.
+    upper : float
+        Largest possible value.
+    level : float
+        Coverage of the intervals.
+    printed : bool
+        Judge by the printed limits.
+    draws : int
+        Samples of the fitted law that check it.
+    seed : int
+        For checks and intervals.
+
+    Returns
+    -------
+    GroupTail
+    """
+    cd = 0.0 - np.sort(before - after)
+    shift = logit_shift(before, after)
+    ceiling = upper if math.isnan(shift) else max(largest_change(shift), float(cd[0]))
+    known: dict[str, Any] = {
+        "name": name, "other": other, "cd": cd, "ceiling": ceiling, "shift": shift, "seed": seed,
+    }  # fmt: skip
+    rng = stream(seed, "tail/checks")
+    if shift > 0:
+        known["peak"] = find_peak(before, shift, rng)
+    wanted = LEAST_ROWS if k is None else 2 * k
+    if cd.size < wanted:
+        return GroupTail(**known, doubt=f"`{name}` has {cd.size:,} rows; a fit needs at least {wanted}")
+    known["ties"] = ties = count_ties(cd, k or 50)
+    if ties.atoms:
+        doubt = (
+            f"the {ties.of} largest changes of `{name}` take only {ties.distinct} distinct values, one of them "
+            f"{ties.largest} times: the model's scores come in steps, as a tree's do, or many people have one and the "
+            "same record. No continuous tail can be fitted to steps"
+        )
+        return GroupTail(**known, doubt=doubt)
+    values = spread_ties(cd, upper=ceiling) if ties.tied else cd
+    if k is None:
+        chosen, test = choose_k(values, printed=printed)
+    else:
+        test = exponentiality(values, kmax=max(k, 20), printed=printed)
+        chosen = k if test.passed else 0
+    assert test is not None  # there are rows enough
+    known |= {"test": test, "printed": exponentiality(values, kmax=int(test.k[-1]), printed=True)}
+    if not chosen:
+        doubt = (
+            f"the {test.k[-1]} largest changes of `{name}` spread more than those of an exponential tail would "
+            "(the exponentiality test fails), so its worst case cannot be extrapolated from these rows"
+        )
+        return GroupTail(**known, doubt=doubt)
+    tail = fit_tail(values, chosen, upper=ceiling)
+    half = chosen // 2
+    parts = (tail, fit_tail(values, half, upper=ceiling)) if half >= _SMALLEST_PART else (tail,)
+    found = tail_intervals(tail, np.array(HORIZONS), level=level, rng=rng)
+    check = check_fit(tail, max(horizon, float(cd.size)), draws=min(draws, _DRAWS), rng=rng)
+    doubt = _doubt(name, tail, found, check)
+    return GroupTail(**known, tail=tail, parts=parts, intervals=found, check=check, doubt=doubt)
+
+
+def _doubt(name: str, tail: Tail, found: TailIntervals, check: FitCheck) -> str:
+    """Say why a fit is not believed; empty when it is."""
+    if found.type == "II":
+        return (
+            f"the tail of `{name}` is heavy (shape {tail.free_shape:.2f}, interval {found.shape[0]:.2f} to "
+            f"{found.shape[1]:.2f}): worst cases beyond those seen have no usable limit"
+        )
+    if check.fits < DOUBT:
+        return (
+            f"the {tail.k} largest changes of `{name}` do not follow the fitted tail (Anderson-Darling test, p "
+            f"{check.fits:.2g}; at least {DOUBT:g} is needed), so the fit is not believed beyond the rows"
+        )
+    if check.stable < DOUBT:
+        levels = ", ".join(f"{v:.3g} from {k}" for k, v in check.levels)
+        return (
+            f"the fitted worst case of `{name}` depends on how many of the largest changes are used ({levels}; p "
+            f"{check.stable:.2g}; at least {DOUBT:g} is needed), so the fit is not believed beyond the rows"
+        )
+    return ""

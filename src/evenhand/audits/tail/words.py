@@ -1,0 +1,141 @@
+"""The tail audit in words: what a return level means, what a difference means, what is already ruled out."""
+
+from __future__ import annotations
+
+import math
+
+from evenhand.audits.tail.group_tail import GroupTail, Level
+from evenhand.results import Interval
+
+
+def level_sentence(
+    group: GroupTail, found: Level, horizon: float, level: float, margin: float, *, high_is_good: bool
+) -> str:
+    """Say what the worst-treated person of so many decisions goes through.
+
+    Parameters
+    ----------
+    group : GroupTail
+        The group.
+    found : Level
+        Its level at the horizon.
+    horizon : float
+        Decisions.
+    level : float
+        Coverage of the interval.
+    margin : float
+        A level up to this is no disadvantage.
+    high_is_good : bool
+        Whether a higher score is the better one.
+
+    Returns
+    -------
+    str
+    """
+    better, worse = ("rise", "fall") if high_is_good else ("fall", "rise")
+    people, other = f"In {horizon:,.0f} decisions about `{group.name}`", f"had they been recorded as `{group.other}`"
+    interval = f"{level:.0%} interval {_ends(found.low, found.high)}"
+    digits = digits_for(found.high - found.low)
+    if abs(found.value) < 1e-9:
+        said = f"{people}, expect nobody whose score would {better} {other} (level 0, {interval})"
+    elif found.value > 0:
+        said = (
+            f"{people}, expect one person whose score would {better} by {found.value:.{digits}f} or more {other} "
+            f"({interval})"
+        )
+    else:
+        said = (
+            f"{people}, all but one would see their score {worse} by at least {abs(found.value):.{digits}f} {other} "
+            f"(level {found.value:.{digits}f}, {interval}); a level of at most {margin:g} is no disadvantage, however "
+            "low"
+        )
+    return f"{said}; {beside(group)}{_possible(group)}."
+
+
+def _ends(low: float, high: float) -> str:
+    digits = digits_for(high - low)
+    return f"{low:.{digits}f} to {high:.{digits}f}" if math.isfinite(high) else f"{low:.{digits}f} or more"
+
+
+def _possible(group: GroupTail) -> str:
+    """Say where a logistic model's largest possible change is known."""
+    if math.isnan(group.shift):
+        return ""
+    return f"; the model is logistic in this attribute, so no change can exceed {_short(group.ceiling)}"
+
+
+def digits_for(width: float) -> int:
+    """Return the decimals that show an interval's ends apart, between 2 and 8."""
+    if not (math.isfinite(width) and width > 0):
+        return 3
+    return min(max(2, math.ceil(-math.log10(width)) + 1), 8)
+
+
+def beside(group: GroupTail) -> str:
+    """Say what was seen, beside every number."""
+    n = group.cd.size
+    # Rule of three: none of n rows lies above the largest.
+    return (
+        f"the largest change among {n:,} rows is {_short(group.cd[0])}, and with 95 % confidence at most "
+        f"{min(1.0, -math.log(0.05) / n):.2g} of such people lie above it"
+    )
+
+
+def unreached_sentence(group: GroupTail, horizon: float) -> str:
+    """Say why a group has no level at a horizon beyond its rows; empty when it has one."""
+    n = group.cd.size
+    if horizon <= n or (not group.doubt and group.tail is not None):
+        return ""
+    doubt = group.doubt[:1].upper() + group.doubt[1:]
+    return (
+        f"{doubt}; {n:,} rows alone do not reach one decision in {horizon:,.0f}. "
+        + (f"Counting answers for horizons of up to {n // 4:,}. " if n >= 40 else "")
+    ).rstrip()
+
+
+def generated_sentence(group: GroupTail) -> str:
+    """Say what generated rows suggest, and that they prove nothing; empty without a suggestion."""
+    made = group.synthetic
+    if made.get("level") is None:
+        return ""
+    return (
+        f" With {made['rows']:,} generated rows of `{group.name}` the worst change in {made['horizon']:,.0f} decisions "
+        f"would be {_short(made['level'])} ({beside(group)}); generated rows are not observations, so this is neither "
+        "an estimate nor a test."
+    )
+
+
+def difference_sentence(a: GroupTail, b: GroupTail, one: float, two: float, horizon: float) -> str:
+    """Say how the worst cases of two groups differ at one horizon.
+
+    Parameters
+    ----------
+    a, b : GroupTail
+        The group and its reference.
+    one, two : float
+        Their levels.
+    horizon : float
+        Decisions.
+
+    Returns
+    -------
+    str
+    """
+    return (
+        f"In {horizon:,.0f} decisions the worst change by being recorded as the other group is {_short(one)} for "
+        f"`{a.name}` and {_short(two)} for `{b.name}`: a difference of {one - two:+.3g}. On average the changes are "
+        f"{_short(a.acd)} and {_short(b.acd)}. Seen, for `{a.name}`: {beside(a)}; for `{b.name}`: {beside(b)}."
+    )
+
+
+def planning_sentence(interval: Interval) -> str:
+    """Say which values the rows already rule out."""
+    low, high = interval.low, interval.high
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return f"With {interval.level:.0%} confidence it is at least {low:.3g}." if math.isfinite(low) else ""
+    return f"Values outside {_ends(low, high)} are ruled out at {interval.level:.0%} (before correction)."
+
+
+def _short(value: float) -> str:
+    """Write a change of score with three digits; rounding errors of the model are no change."""
+    return f"{0.0 if abs(value) < 1e-9 else value:.3g}"

@@ -1,0 +1,1 @@
+"""Counts and ranks: binomial laws, count tables, permutations, AUC."""

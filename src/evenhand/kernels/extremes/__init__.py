@@ -1,0 +1,1 @@
+"""Extreme values: generalised Pareto tails, their checks and limits."""

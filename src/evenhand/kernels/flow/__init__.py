@@ -1,0 +1,1 @@
+"""Gradient flows: moving points, their losses, ratios of losses."""

@@ -1,0 +1,420 @@
+"""Gradient flow of a loss held back by a quadratic form: forward Euler, and an adaptive method.
+
+Solves, for each row x0 of `start` by itself,
+
+    X'(t) = grad loss(X(t)) - 2 penalty S (X(t) - x0),   X(0) = x0,            # [maity2021] eq. (2.6)
+
+where S is a positive semi-definite matrix. Rows do not touch each other, so they are worked through in
+tiles that fit the processor's cache; memory grows with the tile, not with the number of rows.
+
+=============  ======================  ==================
+code           [maity2021]             shape
+=============  ======================  ==================
+start          x_0                     (rows, inputs)
+penalty        lambda                  one number
+form           d_x^2(x, y)             (inputs, inputs)
+steps          eta_k, epsilon_t        (number of steps,)
+end            Phi(x_0, y_0) = X(T)    (rows, inputs)
+=============  ======================  ==================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import UsageError
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+Gradient = Callable[[FloatArray, NDArray[np.int64]], FloatArray]
+Observe = Callable[[FloatArray, NDArray[np.int64]], FloatArray]
+Keep = Callable[[FloatArray, FloatArray], FloatArray]
+
+# Rows worked on together: small enough for the second-level cache at about a hundred columns.
+TILE = 512
+
+
+class Shortcut(Protocol):
+    """A cheaper way to the Euler positions of some rows; `evenhand.kernels.flow.rectifier_pieces.Pieces` is one."""
+
+    def follow(
+        self,
+        rows: NDArray[np.int64],
+        origin: FloatArray,
+        basis: FloatArray,
+        penalty: float,
+        steps: FloatArray,
+        marks: Sequence[int],
+    ) -> tuple[FloatArray, list[FloatArray], int]:
+        """Return positions, what was seen after the marked steps, and the number of steps made."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class QuadraticForm:
+    """A squared distance d'Sd, with S given whole or as identity minus a projection.
+
+    Parameters
+    ----------
+    basis : ndarray, shape (inputs, r), optional
+        Orthonormal columns Q; S = I - QQ'. Movement inside the span of Q is free.
+    matrix : ndarray, shape (inputs, inputs), optional
+        S itself, when it is not of that kind.
+
+    Either may have a leading axis of variants: rows then belong to them in equal runs, the first run to the first.
+    """
+
+    basis: FloatArray | None = None
+    matrix: FloatArray | None = None
+
+    def apply(self, d: FloatArray) -> FloatArray:
+        """Return ``d @ S`` for rows d."""
+        out = np.zeros_like(d)
+        self.subtract(out, d)
+        return np.negative(out, out=out)
+
+    def subtract(self, out: FloatArray, d: FloatArray) -> None:
+        """Take ``d @ S`` away from `out` in place; with a basis without forming the product of a full matrix."""
+        given = self.matrix if self.basis is None else self.basis
+        assert given is not None
+        if given.ndim == 3:  # one run of rows for each variant
+            out, d = (a.reshape(given.shape[0], -1, given.shape[1]) for a in (out, d))
+        if self.basis is None:
+            out -= d @ given
+            return
+        out -= d
+        out += (d @ given) @ given.swapaxes(-1, -2)
+
+    def astype(self, kind: type[np.floating[Any]]) -> QuadraticForm:
+        """Return the form in another precision."""
+        return QuadraticForm(
+            basis=None if self.basis is None else self.basis.astype(kind, copy=False),
+            matrix=None if self.matrix is None else self.matrix.astype(kind, copy=False),
+        )
+
+    def square(self, d: FloatArray) -> FloatArray:
+        """Return d'Sd, one value per row."""
+        return np.asarray(np.maximum(np.einsum("ij,ij->i", d, self.apply(d)), 0.0))
+
+    def dense(self) -> FloatArray:
+        """Return S as a matrix."""
+        if self.matrix is not None:
+            return self.matrix
+        assert self.basis is not None
+        return np.eye(self.basis.shape[0]) - self.basis @ self.basis.T
+
+    def norm(self) -> float:
+        """Return the largest eigenvalue of S."""
+        if self.matrix is not None:
+            return float(np.linalg.eigvalsh(self.matrix)[-1])
+        assert self.basis is not None
+        return 1.0 if self.basis.shape[1] < self.basis.shape[0] else 0.0
+
+    def free_directions(self, share: float = 1e-6) -> FloatArray:
+        """Return orthonormal directions that cost (almost) nothing, shape (inputs, r)."""
+        if self.basis is not None:
+            return self.basis
+        values, vectors = np.linalg.eigh(self.dense())
+        out: FloatArray = vectors[:, values <= share * max(values[-1], 1e-300)]
+        return out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Trajectory:
+    """Where a flow ended and what was seen on the way.
+
+    Parameters
+    ----------
+    end : ndarray, shape (rows, inputs)
+        X(T).
+    times : ndarray, shape (checkpoints,)
+        Flow time at each checkpoint.
+    seen : ndarray, shape (checkpoints, rows, values)
+        What `observe` returned there.
+    stopped : ndarray of bool, shape (rows,)
+        Rows that were held at the edge of the allowed region on the way.
+    evaluations : int
+        Gradient evaluations, summed over rows.
+    """
+
+    end: FloatArray
+    times: FloatArray
+    seen: FloatArray
+    stopped: BoolArray
+    evaluations: int
+
+
+def step_sizes(step: float, count: int, schedule: str = "constant") -> FloatArray:
+    """Return the Euler steps of one flow.
+
+    Parameters
+    ----------
+    step : float
+        The first step.
+    count : int
+        How many.
+    schedule : {"constant", "decay"}
+        ``"decay"`` divides the k-th step by k to the power 2/3, as the paper's simulation does. With ``"-halved"``
+        appended each step is made as two equal ones: `step` and `count` are then those of the halves.
+
+    Returns
+    -------
+    ndarray, shape (count,)
+
+    Examples
+    --------
+    >>> step_sizes(0.8, 2, "decay").round(3).tolist()
+    [0.8, 0.504]
+    """
+    kind, _, halved = schedule.partition("-")
+    if halved == "halved":  # the same flow times, each step made as two of half the length
+        return np.repeat(step_sizes(step, count // 2, kind), 2)
+    if schedule == "constant":
+        return np.full(count, float(step))
+    if schedule == "decay":
+        return np.asarray(step * np.arange(1, count + 1) ** (-2 / 3), dtype=float)
+    raise UsageError(f"`schedule` is `{schedule}`; allowed: `constant`, `decay`.")
+
+
+def stability_limit(form: QuadraticForm, penalty: float) -> float:
+    """Return the largest Euler step for which the pull back to the start does not overshoot for ever.
+
+    The pull alone multiplies the distance by 1 - 2 step penalty ||S|| per step, so steps at or above
+    1 / (penalty ||S||) oscillate or grow, often without any NaN.
+
+    Examples
+    --------
+    >>> stability_limit(QuadraticForm(matrix=np.eye(2)), 50.0)
+    0.02
+    """
+    bound = penalty * form.norm()
+    return float("inf") if bound <= 0 else 1.0 / bound
+
+
+def flow(
+    start: FloatArray,
+    gradient: Gradient,
+    form: QuadraticForm,
+    *,
+    penalty: float,
+    steps: FloatArray | None = None,
+    times: FloatArray | None = None,
+    tolerance: float = 1e-4,
+    checkpoints: Sequence[int] = (),
+    observe: Observe | None = None,
+    movable: BoolArray | None = None,
+    keep: Keep | None = None,
+    shortcut: Shortcut | None = None,
+    tile: int = TILE,
+    workers: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> Trajectory:
+    """Follow the flow from each row, by forward Euler (`steps`) or adaptively (`times`).
+
+    Parameters
+    ----------
+    start : ndarray, shape (rows, inputs)
+        Where each row begins.
+    gradient : callable
+        ``gradient(X, rows)`` is the loss gradient at X of the rows with these numbers.
+    form : QuadraticForm
+        The squared distance that holds a row back.
+    penalty : float
+        Its weight.
+    steps : ndarray, optional
+        Euler step sizes; `checkpoints` then counts steps (0 is the start).
+    times : ndarray, optional
+        Increasing flow times at which to observe, for the adaptive method; the last is the end.
+    tolerance : float
+        Error allowed per unit of length in one adaptive step.
+    checkpoints : sequence of int
+        Steps after which `observe` is called (Euler).
+    observe : callable, optional
+        ``observe(X, rows)`` returns values of shape (rows, values) to keep.
+    movable : ndarray of bool, shape (inputs,), optional
+        Columns that may change; the others stay as they are.
+    keep : callable, optional
+        ``keep(X, start)`` brings positions that left the allowed region back to its edge; a row so slides along it.
+    shortcut : Shortcut, optional
+        Followed instead of single Euler steps, as far as it goes, where every column may move, no region is set and
+        the form has a basis; it then says what is seen in place of `observe`.
+    tile : int
+        Rows worked on together.
+    workers : int
+        Threads, each with its own tile; the answer does not depend on it.
+    progress : callable, optional
+        Called with rows done and rows in all.
+
+    Returns
+    -------
+    Trajectory
+
+    Examples
+    --------
+    Along a free axis a linear loss is followed to the end; along the other the pull wins.
+
+    >>> form = QuadraticForm(basis=np.array([[1.0], [0.0]]))
+    >>> up, steps = lambda X, rows: np.ones_like(X), np.full(500, 0.01)
+    >>> done = flow(np.zeros((1, 2)), up, form, penalty=50.0, steps=steps)
+    >>> done.end.round(6).tolist()
+    [[5.0, 0.01]]
+    """
+    if (steps is None) == (times is None):
+        raise UsageError("Give either `steps` (Euler) or `times` (adaptive).")
+    n = start.shape[0]
+    if steps is not None:
+        marks = sorted(set(checkpoints))
+        clock = np.concatenate(([0.0], np.cumsum(steps)))[marks]
+    else:
+        clock = np.asarray(times, dtype=np.float64)
+
+    def work(low: int) -> tuple[FloatArray, BoolArray, FloatArray, int]:
+        rows = np.arange(low, min(low + tile, n))
+        drift = Drift(gradient, form, penalty, start[rows], rows, movable)
+        if steps is not None:
+            X, made = drift.origin.copy(), 0
+            seen: list[FloatArray] = []
+            if (
+                shortcut is not None
+                and drift.fixed is None
+                and keep is None
+                and form.basis is not None
+                and form.basis.ndim == 2
+            ):
+                X, seen, made = shortcut.follow(rows, drift.origin, form.basis, penalty, steps, marks)
+                drift.evaluations = made * rows.size
+            return *_euler(drift, X, seen, made, steps, marks, observe, keep), drift.evaluations
+        return *_adaptive(drift, clock, tolerance, observe, keep), drift.evaluations
+
+    done: list[tuple[FloatArray, BoolArray, FloatArray, int]] = []
+    with ThreadPoolExecutor(max_workers=workers) if workers > 1 else nullcontext() as pool:
+        for out in (map if pool is None else pool.map)(work, range(0, n, tile)):
+            done.append(out)
+            if progress is not None:
+                progress(min(len(done) * tile, n), n)
+    return Trajectory(
+        end=np.concatenate([d[0] for d in done]) if done else np.empty_like(start),
+        times=clock,
+        seen=np.concatenate([d[2] for d in done], axis=1) if done else np.empty((clock.size, 0, 0)),
+        stopped=np.concatenate([d[1] for d in done]) if done else np.zeros(0, dtype=bool),
+        evaluations=sum(d[3] for d in done),
+    )
+
+
+class Drift:
+    """The right-hand side of the differential equation for one tile of rows."""
+
+    def __init__(
+        self,
+        gradient: Gradient,
+        form: QuadraticForm,
+        penalty: float,
+        origin: FloatArray,
+        rows: NDArray[np.int64],
+        movable: BoolArray | None,
+    ) -> None:
+        self.gradient, self.form, self.penalty = gradient, form, penalty
+        self.origin, self.rows = origin, rows
+        self.fixed = None if movable is None or bool(movable.all()) else ~movable
+        self.evaluations = 0
+
+    def __call__(self, X: FloatArray, part: NDArray[np.int64] | None = None) -> FloatArray:
+        """Return the drift at X, for all rows of the tile or some of them."""
+        origin = self.origin if part is None else self.origin[part]
+        rows = self.rows if part is None else self.rows[part]
+        self.evaluations += X.shape[0]
+        out = self.gradient(X, rows)
+        if self.penalty:
+            d = X - origin
+            d *= 2.0 * self.penalty
+            self.form.subtract(out, d)
+        if self.fixed is not None:
+            out[:, self.fixed] = 0.0
+        return out
+
+
+def _euler(
+    drift: Drift, X: FloatArray, seen: list[FloatArray], made: int, steps: FloatArray, marks: list[int],
+    observe: Observe | None, keep: Keep | None,
+) -> tuple[FloatArray, BoolArray, FloatArray]:  # fmt: skip
+    edge = np.zeros(X.shape[0], dtype=bool)
+    for k in range(made, len(steps) + 1):
+        if k in marks[len(seen) :]:
+            seen.append(_look(observe, X, drift.rows))
+        if k == len(steps):
+            break
+        move = drift(X)
+        move *= steps[k]  # [maity2021] eq. (2.8)
+        X += move
+        if keep is not None:
+            X, touched = _kept(keep, X, drift.origin, drift.fixed)
+            edge |= touched
+    return X, edge, np.stack(seen) if seen else np.empty((0, X.shape[0], 0))
+
+
+def _kept(keep: Keep, X: FloatArray, start: FloatArray, fixed: BoolArray | None) -> tuple[FloatArray, BoolArray]:
+    """Bring positions back into the allowed region, and mark those that had left it."""
+    held = keep(X, start)
+    if fixed is not None:
+        held[:, fixed] = start[:, fixed]
+    return held, np.asarray((np.abs(held - X) > 1e-12 * (1.0 + np.abs(X))).any(axis=1))
+
+
+def _adaptive(
+    drift: Drift, times: FloatArray, tolerance: float, observe: Observe | None, keep: Keep | None
+) -> tuple[FloatArray, BoolArray, FloatArray]:
+    """Bogacki and Shampine's third-order pair, each row with its own step."""
+    X = drift.origin.copy()
+    n = X.shape[0]
+    edge = np.zeros(n, dtype=bool)
+    clock = np.zeros(n)
+    size = np.full(n, min(1e-2, max(float(times[-1]), 1e-12)))
+    seen: list[FloatArray] = []
+    for target in times:
+        active = np.flatnonzero(clock < target)
+        for _ in range(200_000):
+            if active.size == 0:
+                break
+            h = np.minimum(size[active], target - clock[active])
+            last = size[active] >= target - clock[active]
+            x = X[active]
+            k1 = drift(x, active)
+            k2 = drift(x + (0.5 * h)[:, None] * k1, active)
+            k3 = drift(x + (0.75 * h)[:, None] * k2, active)
+            new = x + h[:, None] * (2 / 9 * k1 + 1 / 3 * k2 + 4 / 9 * k3)
+            k4 = drift(new, active)
+            gap = h[:, None] * (-5 / 72 * k1 + 1 / 12 * k2 + 1 / 9 * k3 - 1 / 8 * k4)
+            error = np.sqrt((gap**2).mean(axis=1)) / (tolerance * (1.0 + np.sqrt((x**2).mean(axis=1))))
+            error = np.where(np.isfinite(error), error, 1e6)
+            good = error <= 1.0
+            if keep is not None:
+                new, touched = _kept(keep, new, drift.origin[active], drift.fixed)
+                edge[active[good & touched]] = True
+            X[active[good]] = new[good]
+            clock[active[good]] = np.where(last[good], target, clock[active[good]] + h[good])
+            factor = np.clip(0.9 * np.maximum(error, 1e-10) ** (-1 / 3), 0.2, 5.0)
+            # A step cut short to hit a checkpoint says nothing about how long the next may be.
+            size[active] = np.where(good & last, np.maximum(size[active], h * factor), h * factor)
+            if float(size[active].min()) < 1e-12:
+                raise UsageError(
+                    "The adaptive flow needs steps below 1e-12: the loss gradient is not smooth or not "
+                    "finite. "
+                    "Use `method='euler'`, or raise `flow_tolerance`."
+                )
+            active = active[clock[active] < target]
+        else:
+            raise UsageError("The adaptive flow did not arrive in 200,000 steps; use `method='euler'`.")
+        seen.append(_look(observe, X, drift.rows))
+    return X, edge, np.stack(seen) if seen else np.empty((0, n, 0))
+
+
+def _look(observe: Observe | None, X: FloatArray, rows: NDArray[np.int64]) -> FloatArray:
+    # A copy: positions go on moving in place.
+    return np.empty((X.shape[0], 0)) if observe is None else np.array(observe(X, rows), dtype=np.float64)

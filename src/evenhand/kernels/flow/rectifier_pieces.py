@@ -1,0 +1,253 @@
+"""Forward Euler through a network of rectifiers, at a few numbers per step and row.
+
+Such a network is linear as long as no unit switches on or off. There its gradient by the inputs is one vector D, the
+loss gradient is c D with one number c, and with S = I - QQ' every further Euler position is
+
+    x0 + a + alpha QQ'D + gamma b + beta (I - QQ')D,        a = QQ'(x - x0),  b = (I - QQ')(x - x0),
+
+where x is the position at which D was taken (the anchor). A step then changes three numbers instead of costing two
+products of matrices. Bounds on these numbers, found at the anchor, say how long no unit can have switched; a row
+that reaches them gets a new anchor. Positions are those of forward Euler up to rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.kernels.flow.gradient_flow import FloatArray
+from evenhand.kernels.flow.perceptron import Perceptron
+
+IntArray = NDArray[np.int64]
+Slope = Callable[[FloatArray, FloatArray], FloatArray]
+Look = Callable[[FloatArray, IntArray], FloatArray]
+
+# Steps for which the pull back to the start is bounded at an anchor, and the change of c allowed until the next one.
+AHEAD, CHANGE = 16, 0.1
+# A new anchor costs about as much as five single steps.
+OFTEN = 0.2
+# Rows worked on together: a step costs some twenty calls whatever their number.
+TILE = 8192
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pieces:
+    """A network with one output, linear or with one hidden layer of rectifiers, and the loss on top of it.
+
+    Parameters
+    ----------
+    network : Perceptron
+        At most one hidden layer, one output.
+    slope : callable
+        ``slope(outputs, y)``: the loss's derivative by the output, both of shape (rows, 1).
+    y : ndarray, shape (rows,)
+        Outcomes.
+    look : callable
+        ``look(outputs, rows)``: what to keep at marked steps, shape (rows, values).
+
+    Examples
+    --------
+    >>> net = Perceptron(weights=(np.array([[2.0]]),), biases=(np.array([0.0]),))
+    >>> pieces = Pieces(net, lambda out, y: np.ones_like(out), np.zeros(1), lambda out, rows: out)
+    >>> end, seen, made = pieces.follow(np.array([0]), np.zeros((1, 1)), np.eye(1), 50.0, np.full(10, 0.01), [10])
+    >>> end.round(6).tolist(), seen[0].round(6).tolist(), made
+    ([[0.2]], [[0.4]], 10)
+    """
+
+    network: Perceptron
+    slope: Slope
+    y: FloatArray
+    look: Look
+
+    def follow(
+        self, rows: IntArray, origin: FloatArray, basis: FloatArray, penalty: float, steps: FloatArray,
+        marks: Sequence[int],
+    ) -> tuple[FloatArray, list[FloatArray], int]:  # fmt: skip
+        """Make Euler steps.
+
+        Parameters
+        ----------
+        rows : ndarray, shape (rows,)
+            Their numbers.
+        origin : ndarray, shape (rows, inputs)
+            Where they begin.
+        basis : ndarray, shape (inputs, r)
+            Q.
+        penalty : float
+            Weight of the squared distance.
+        steps : ndarray
+            Step sizes.
+        marks : sequence of int
+            Steps after which to look.
+
+        Returns
+        -------
+        positions, seen, made
+            Where the rows are, what was seen on the way, and after how many steps: fewer than asked for where units
+            switch so often that single steps are cheaper.
+        """
+        y = self.y[rows]
+        at = _Anchors(self.network, basis, penalty, origin)
+        seen: list[FloatArray] = []
+        renewed = 0
+        for k in range(len(steps) + 1):
+            stale = at.stale()
+            if stale.size:
+                at.renew(stale, lambda out, some: self.slope(out[:, None], y[some])[:, 0], steps[k : k + AHEAD])
+                renewed += stale.size
+            output = at.output()
+            if k in marks:
+                seen.append(self.look(output[:, None], rows))
+            if k == len(steps) or (k % AHEAD == AHEAD - 1 and renewed > OFTEN * AHEAD * rows.size):
+                break
+            if k % AHEAD == AHEAD - 1:
+                renewed = 0
+            at.step(self.slope(output[:, None], y)[:, 0], float(steps[k]))
+        return at.position(slice(None)), seen, k
+
+
+class _Anchors:
+    """Anchor and present position of each row of a tile."""
+
+    def __init__(self, network: Perceptron, Q: FloatArray, penalty: float, origin: FloatArray) -> None:
+        n, p = origin.shape
+        self.network, self.Q, self.penalty, self.origin = network, Q, penalty, origin
+        self.hidden = len(network.weights) == 2
+        self.seen_by = Q.T @ network.weights[0]  # what the units see of the free directions
+        self.a, self.b, self.DQ, self.DP = (np.zeros((n, p)) for _ in range(4))
+        self.alpha, self.beta, self.start = np.zeros(n), np.zeros(n), np.zeros(n)
+        self.gamma = np.ones(n)
+        self.along, self.across, self.back = np.zeros(n), np.zeros(n), np.zeros(n)
+        # A row may go on while alpha lies between low and high, beta near beta_rest and gamma near 1.
+        self.low, self.high = np.ones(n), np.zeros(n)  # nothing is allowed: every row wants an anchor
+        self.rest, self.beta_room, self.gamma_room = np.zeros(n), np.zeros(n), np.zeros(n)
+
+    def stale(self) -> IntArray:
+        """Return the rows for which a unit may have switched since their anchor."""
+        lag = self.gamma - 1.0
+        good = self.alpha >= self.low
+        good &= self.alpha <= self.high
+        good &= np.abs(lag) <= self.gamma_room
+        lag *= self.rest
+        lag += self.beta
+        good &= np.abs(lag) <= self.beta_room
+        return np.flatnonzero(~good)
+
+    def output(self) -> FloatArray:
+        """Return the network's output at the present positions."""
+        out = self.alpha * self.along
+        out += self.start
+        out += self.beta * self.across
+        out += (self.gamma - 1.0) * self.back
+        return out
+
+    def step(self, c: FloatArray, size: float) -> None:
+        """Make one Euler step with loss slopes c."""  # [maity2021] eq. (2.8)
+        push = size * c
+        self.alpha += push
+        self.beta *= 1.0 - 2.0 * size * self.penalty
+        self.beta += push
+        self.gamma *= 1.0 - 2.0 * size * self.penalty
+
+    def position(self, some: IntArray | slice) -> FloatArray:
+        """Return where rows are."""
+        out = self.origin[some] + self.a[some]
+        out += self.alpha[some, None] * self.DQ[some]
+        out += self.gamma[some, None] * self.b[some]
+        out += self.beta[some, None] * self.DP[some]
+        return out
+
+    def renew(self, some: IntArray, push: Callable[[FloatArray, IntArray], FloatArray], steps: FloatArray) -> None:
+        """Put the anchor of some rows where they are now."""
+        X, Q, weights = self.position(some), self.Q, self.network.weights
+        d = X - self.origin[some]
+        last = weights[-1][:, 0]
+        if self.hidden:
+            z = X @ weights[0]
+            z += self.network.biases[0]
+            on = (z > 0) * last
+            self.start[some] = np.einsum("ij,ij->i", z, on) + self.network.biases[1]
+            D = on @ weights[0].T
+        else:
+            self.start[some] = X @ last + self.network.biases[0]
+            D = np.broadcast_to(last, X.shape)
+        Dq = D @ Q
+        a, DQ = (d @ Q) @ Q.T, Dq @ Q.T
+        b, DP = d - a, D - DQ
+        self.a[some], self.b[some], self.DQ[some], self.DP[some] = a, b, DQ, DP
+        self.alpha[some] = self.beta[some] = 0.0
+        self.gamma[some] = 1.0
+        self.along[some] = np.einsum("ij,ij->i", Dq, Dq)
+        self.across[some] = np.einsum("ij,ij->i", DP, DP)
+        self.back[some] = np.einsum("ij,ij->i", DP, b)
+        if not self.hidden:
+            self.low[some], self.high[some] = -np.inf, np.inf
+            self.gamma_room[some] = self.beta_room[some] = np.inf
+            return
+        # b moves towards rest * DP, where pull and push are even; near there neither term below is large.
+        c = push(self.start[some], some)
+        rest = c / (2.0 * self.penalty) if self.penalty else np.zeros_like(c)
+        shrink = np.cumprod(1.0 - 2.0 * self.penalty * steps) if steps.size else np.ones(1)
+        gamma_room = float(np.abs(shrink - 1.0).max())
+        beta_room = CHANGE * np.abs(rest) if self.penalty else np.abs(c) * float(steps.sum())
+        free = Dq @ self.seen_by
+        room = np.abs(z)
+        held = D @ weights[0]
+        held -= free
+        np.abs(held, out=held)
+        held *= beta_room[:, None]
+        room -= held
+        if gamma_room:
+            np.matmul(b - rest[:, None] * DP, weights[0], out=held)
+            np.abs(held, out=held)
+            held *= gamma_room
+            room -= held
+        # A unit comes nearer to switching only where alpha moves its input towards zero.
+        np.negative(free, out=free, where=z > 0)
+        free *= np.sign(c)[:, None]
+        np.maximum(free, 1e-300, out=free)
+        np.divide(room, free, out=free)
+        far = free.min(axis=1) * (1.0 - 1e-9)
+        good = (room.min(axis=1) > 0) & (far > 0)
+        far[~good] = 0.0
+        self.low[some], self.high[some] = np.where(c < 0, -far, 0.0), np.where(c > 0, far, 0.0)
+        self.rest[some] = rest
+        # An anchor without room still holds where it is: for one step.
+        self.gamma_room[some] = np.where(good, gamma_room * (1 + 1e-9), 0.0)
+        self.beta_room[some] = np.where(good, beta_room, 0.0)
+
+
+def as_pieces(network: object, slope: Slope, y: FloatArray, look: Look) -> Pieces | None:
+    """Return the pieces of a network with one output, or with two whose difference counts; None for others.
+
+    Parameters
+    ----------
+    network : object
+        Only a `Perceptron` with at most one hidden layer, of rectifiers, has them.
+    slope, y, look
+        As in `Pieces`, for the single output.
+
+    Returns
+    -------
+    Pieces or None
+
+    Examples
+    --------
+    >>> net = Perceptron(weights=(np.ones((2, 3)),), biases=(np.zeros(3),))
+    >>> as_pieces(net, lambda out, y: out, np.zeros(1), lambda out, rows: out) is None
+    True
+    """
+    if not isinstance(network, Perceptron) or len(network.weights) > 2 or network.biases[-1].size > 2:
+        return None
+    if len(network.weights) == 2 and network.activation != "relu":
+        return None
+    if network.biases[-1].size == 2:
+        network = Perceptron(
+            weights=(*network.weights[:-1], np.diff(network.weights[-1], axis=1)),
+            biases=(*network.biases[:-1], np.diff(network.biases[-1])),
+            activation=network.activation,
+        )
+    return Pieces(network, slope, y, look)

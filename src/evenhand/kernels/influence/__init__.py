@@ -1,0 +1,1 @@
+"""Influence functions: functionals, nuisance models, what a feature does to them."""

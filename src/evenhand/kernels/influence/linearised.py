@@ -1,0 +1,302 @@
+"""Variances of numbers that were computed with estimated probabilities, by linearising every step.
+
+A score depends on the rows it averages, on the centre of psi and on coefficients of logistic fits. Each of
+these is, to first order, a mean of one contribution per row; adding a row's contributions before squaring
+gives the variance of the whole, the error of the nuisance fits included. No refitting, no draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from evenhand.kernels.influence.functionals import TERMS, Centre, Functional
+from evenhand.kernels.influence.nuisance import with_products
+from evenhand.kernels.influence.set_features import Toggles
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+
+_CHUNK = 16384
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Equation:
+    """The estimating equation of one logistic fit.
+
+    Parameters
+    ----------
+    coef : ndarray, shape (1 + columns,)
+        Intercept and coefficients of the fit of all rows.
+    residual : ndarray, shape (rows,)
+        Outcome minus cross-fitted probability; 0 for rows outside the fit.
+    bread : ndarray, shape (1 + columns, 1 + columns)
+        Inverse of the summed Hessian.
+    products : tuple of (int, int)
+        Products of columns in the fit; they count as columns above.
+    """
+
+    coef: FloatArray
+    residual: FloatArray
+    bread: FloatArray
+    products: tuple[tuple[int, int], ...] = ()
+
+
+def equation(
+    X: FloatArray,
+    target: FloatArray,
+    probability: FloatArray,
+    weight: FloatArray,
+    coef: FloatArray,
+    l2: float,
+    products: tuple[tuple[int, int], ...] = (),
+) -> Equation:
+    """Set up the estimating equation of a logistic fit.
+
+    Parameters
+    ----------
+    X : ndarray, shape (rows, columns)
+        Inputs.
+    target, probability : ndarray, shape (rows,)
+        Outcome and cross-fitted probability.
+    weight : ndarray, shape (rows,)
+        Weights in the fit; 0 for rows outside it.
+    coef : ndarray, shape (1 + columns,)
+        The fit of all rows.
+    l2 : float
+        Its penalty.
+    products : tuple of (int, int)
+        Products of columns in the fit.
+
+    Returns
+    -------
+    Equation
+
+    Examples
+    --------
+    >>> X, y = np.array([[0.0], [1.0]]), np.array([0.0, 1.0])
+    >>> e = equation(X, y, np.full(2, 0.5), np.ones(2), np.zeros(2), 1.0)
+    >>> e.bread.shape
+    (2, 2)
+    """
+    p = X.shape[1] + len(products)
+    hessian = np.zeros((p + 1, p + 1))
+    for start in range(0, len(X), _CHUNK):
+        rows = slice(start, start + _CHUNK)
+        design = with_one(X[rows], products)
+        curve = weight[rows] * probability[rows] * (1 - probability[rows])
+        hessian += design.T @ (design * curve[:, None])
+    hessian[np.arange(1, p + 1), np.arange(1, p + 1)] += l2
+    residual = np.where(weight > 0, target - probability, 0.0)
+    return Equation(coef=coef, residual=residual, bread=np.linalg.pinv(hessian), products=products)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Population:
+    """Rows with what the centre of psi was computed from.
+
+    Parameters
+    ----------
+    X : ndarray, shape (rows, columns)
+        Inputs of all rows, of P and of Q.
+    inside : ndarray of bool, shape (rows,)
+        Rows of P.
+    count : ndarray, shape (rows,)
+        Rows each record stands for.
+    unit : ndarray, shape (rows,)
+        Sampling weight of each of its rows.
+    h, eta : ndarray, shape (rows,)
+        As the centre used them.
+    """
+
+    X: FloatArray
+    inside: BoolArray
+    count: FloatArray
+    unit: FloatArray
+    h: FloatArray
+    eta: FloatArray
+
+
+def score_covariance(
+    toggles: Toggles,
+    averaged: NDArray[np.int64],
+    people: Population,
+    form: Functional,
+    at: Centre,
+    reference: FloatArray,
+    equations: Mapping[str, Equation],
+    *,
+    stand_for: NDArray[np.int64] | None = None,
+) -> FloatArray:
+    """Return the covariance matrix of proxy scores.
+
+    Parameters
+    ----------
+    toggles : Toggles
+        Made with ``linear=True``.
+    averaged : ndarray of int, shape (averaged rows,)
+        The rows of `people` the scores average over, in the order of ``toggles.rows``.
+    people : Population
+        All rows.
+    form, at : Functional, Centre
+        What psi belongs to.
+    reference : ndarray, shape (terms, 2)
+        Means of Q.
+    equations : mapping of str to Equation
+        By source ("h", "eta", "member"), for those that were learned by logistic regression.
+    stand_for : ndarray of int, optional
+        The rows that were averaged in truth, when `averaged` is a part of them that was looked at in detail.
+
+    Returns
+    -------
+    ndarray, shape (blocks, blocks)
+    """
+    weight = people.count * people.unit
+    total = float(weight[people.inside].sum())
+    slopes = {name: table.copy() for name, table in toggles.slopes.items()}
+    if "eta" in slopes:
+        slopes["eta"] += _centre_slopes(
+            toggles, people, form, at, weight / total, with_products(people.X, equations["eta"].products)
+        )
+    pulls = {name: slopes[name] @ equations[name].bread for name in slopes}  # (blocks, 1 + columns)
+    position = np.full(len(weight), -1)
+    position[averaged] = np.arange(len(averaged))
+    behind = averaged if stand_for is None else stand_for
+    mass = float(weight[behind].sum())
+    spread = people.count * people.unit**2
+    if stand_for is not None:
+        stands = np.ones(len(weight))
+        stands[stand_for] = 0.0
+        stands[averaged] = mass / float(weight[averaged].sum())
+        spread = spread * stands
+    out = np.zeros((len(toggles.score), len(toggles.score)))
+    for start in range(0, len(weight), _CHUNK):
+        rows = slice(start, start + _CHUNK)
+        share = _centre_shares(toggles, form, at, reference, people, rows, total, weight)
+        spot = position[rows]
+        seen = spot >= 0
+        share[seen] += (toggles.rows[spot[seen]] - toggles.score) / mass
+        for name, pull in pulls.items():
+            design = with_one(people.X[rows], equations[name].products)
+            share += (design * equations[name].residual[rows][:, None]) @ pull.T
+        out += share.T @ (share * spread[rows][:, None])
+    n = float(people.count[people.inside].sum())
+    spent = max((pull.shape[1] for pull in pulls.values()), default=1)
+    return out * (n / max(n - spent, 1.0))
+
+
+def _centre_slopes(
+    toggles: Toggles, people: Population, form: Functional, at: Centre, weight: FloatArray, X: FloatArray
+) -> FloatArray:
+    """Slope of the scores in eta's coefficients through the centre: E[n] / E[d] and E[d] use eta too."""
+    w = np.where(people.inside, weight, 0.0)
+    curve = people.eta * (1 - people.eta)
+    out = np.zeros((len(toggles.score), 1 + X.shape[1]))
+    for t, (name, _) in enumerate(form.terms):
+        if name == "da":
+            continue
+        _, n_e, _, d_e = TERMS[name].slopes(people.h, people.eta)
+        by_ratio = w * (n_e - at.ratio[t] * d_e) / at.scale[t] * curve
+        by_scale = w * d_e * curve
+        for pull, table in ((by_ratio, toggles.by_ratio), (by_scale, toggles.by_scale)):
+            gained = np.concatenate(([pull.sum()], pull @ X))
+            out += table[:, [t]] * gained
+    return out
+
+
+def _centre_shares(
+    toggles: Toggles,
+    form: Functional,
+    at: Centre,
+    reference: FloatArray,
+    people: Population,
+    rows: slice,
+    total: float,
+    weight: FloatArray,
+) -> FloatArray:
+    """Each row's part in the scores through the means of the centre, per unit of weight."""
+    inside = people.inside[rows]
+    h, eta = people.h[rows], people.eta[rows]
+    out = np.zeros((len(h), len(toggles.score)))
+    for t, (name, _) in enumerate(form.terms):
+        if name == "da":
+            # c = logit E_P[h] - logit E_Q[h]
+            p, q = float(weight[people.inside] @ people.h[people.inside]) / total, float(reference[t, 0])
+            other = float(weight[~people.inside].sum())
+            part = np.where(inside, (h - p) / (p * (1 - p) * total), -(h - q) / (q * (1 - q) * other))
+            out += part[:, None] * toggles.by_slope[:, t]
+            continue
+        n, d = TERMS[name].parts(h, eta)
+        by_ratio = np.where(inside, (n - at.ratio[t] * d) / (at.scale[t] * total), 0.0)
+        by_scale = np.where(inside, (d - at.scale[t]) / total, 0.0)
+        out += by_ratio[:, None] * toggles.by_ratio[:, t] + by_scale[:, None] * toggles.by_scale[:, t]
+    return out
+
+
+def missed_products(
+    X: FloatArray,
+    fit: Equation,
+    probability: FloatArray,
+    count: FloatArray,
+    unit: FloatArray,
+    pairs: Sequence[tuple[int, int]],
+    *,
+    alpha: float = 0.01,
+    most: int = 12,
+) -> tuple[tuple[int, int], ...]:
+    """Find products of columns that a fit should have had, by score tests.
+
+    Parameters
+    ----------
+    X : ndarray, shape (rows, columns)
+        Inputs of the rows in the fit.
+    fit : Equation
+        The fit, with residuals of these rows.
+    probability, count, unit : ndarray, shape (rows,)
+        Its probabilities; rows per record and weight of each.
+    pairs : sequence of (int, int)
+        Candidates.
+    alpha : float
+        Chance of finding any where there is none (Bonferroni).
+    most : int
+        Return at most so many, the clearest first.
+
+    Returns
+    -------
+    tuple of (int, int)
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(800, 2))
+    >>> y = (X[:, 0] * X[:, 1] > 0).astype(float)
+    >>> one, half = np.ones(800), np.full(800, 0.5)
+    >>> missed_products(X, equation(X, y, half, one, np.zeros(3), 1.0), half, one, one, [(0, 1)])
+    ((0, 1),)
+    """
+    weight = count * unit
+    design = with_one(X)
+    curved = design * (weight * probability * (1 - probability))[:, None]
+    pulled = weight * fit.residual
+    spread = count * (unit * fit.residual) ** 2
+    found: list[tuple[float, tuple[int, int]]] = []
+    for start in range(0, len(pairs), 32):
+        some = pairs[start : start + 32]
+        V = np.stack([X[:, a] * X[:, b] for a, b in some], axis=1)
+        V -= design @ (fit.bread @ (curved.T @ V))  # what the fit cannot already express
+        score, variance = pulled @ V, spread @ V**2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            size = np.where(variance > 1e-12 * len(X), score**2 / variance, 0.0)
+        found += [(float(z), pair) for z, pair in zip(size, some, strict=True)]
+    cut = float(special.chdtri(1, alpha / max(len(pairs), 1)))
+    clear = sorted((f for f in found if f[0] > cut), key=lambda f: (-f[0], f[1]))
+    return tuple(pair for _, pair in clear[:most])
+
+
+def with_one(X: FloatArray, products: Sequence[tuple[int, int]] = ()) -> FloatArray:
+    """Return a matrix with a column of ones before it and products of columns behind it."""
+    return np.concatenate([np.ones((len(X), 1)), with_products(X, products)], axis=1)

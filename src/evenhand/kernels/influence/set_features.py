@@ -1,0 +1,272 @@
+"""What a feature does to an influence function: set it to each of its values, row by row.
+
+For each row of P the feature takes all its levels while the other features stay. The change of psi,
+max minus min over the levels, averaged over the rows, is the proxy score [wang2019] definition 5; for a
+feature of two values the signed form is psi(second) - psi(first). The mean of psi at each level is the
+feature's profile.
+
+Rows go through in chunks that fit the cache; `odds` scores those of logistic sources fastest. With `linear=True`
+the slopes of the scores in the coefficients of the logistic fits and in the centre are collected on the way;
+`linearised` turns them into a covariance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.kernels.influence.design import Block
+from evenhand.kernels.influence.functionals import TERMS, Centre, Functional, psi, psi_slopes
+from evenhand.kernels.influence.logistic_scores import bilinear, open_odds
+from evenhand.kernels.influence.nuisance import LogisticFolds, with_products
+from evenhand.kernels.influence.shifted_predictions import Reader, Sources, chunks, readers_of, turned
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Toggles:
+    """Proxy scores and their slopes.
+
+    Parameters
+    ----------
+    score : ndarray, shape (blocks,)
+        Mean over rows of max minus min.
+    signed : ndarray, shape (blocks,)
+        Mean of psi at the last level minus at the first; NaN for a block of more than two levels.
+    profile : tuple of ndarray, shape (levels,)
+        Mean of psi at each level.
+    rows : ndarray, shape (rows, blocks)
+        Max minus min per row; empty unless `linear`.
+    slopes : dict of str to ndarray, shape (blocks, 1 + columns)
+        By source ("h", "eta", "member"): slope of the score in intercept and coefficients.
+    by_ratio, by_scale, by_slope : ndarray, shape (blocks, terms)
+        Slope of the score in the centre.
+    """
+
+    score: FloatArray
+    signed: FloatArray
+    profile: tuple[FloatArray, ...]
+    rows: FloatArray
+    slopes: dict[str, FloatArray]
+    by_ratio: FloatArray
+    by_scale: FloatArray
+    by_slope: FloatArray
+
+
+def toggle(
+    blocks: Sequence[Block],
+    X: FloatArray,
+    weight: FloatArray,
+    fold: IntArray,
+    form: Functional,
+    at: Centre,
+    sources: Sources,
+    *,
+    linear: bool = False,
+    number: IntArray | None = None,
+) -> Toggles:
+    """Compute the proxy score of every block.
+
+    Parameters
+    ----------
+    blocks : sequence of Block
+        The features, or pairs of them.
+    X : ndarray, shape (rows, columns)
+        A sample of P, or a matrix of which `number` picks it.
+    weight : ndarray, shape (rows,)
+        Weights.
+    fold : ndarray of int, shape (rows,)
+        The fold of each row, sorted.
+    form : Functional
+        What psi belongs to.
+    at : Centre
+        Its constants.
+    sources : Sources
+        Where h, eta and the ratio of distributions come from.
+    linear : bool
+        Collect slopes too.
+    number : ndarray of int, optional
+        The rows of the sample, in order; all by default. A model is asked by these numbers.
+
+    Returns
+    -------
+    Toggles
+
+    Examples
+    --------
+    >>> from evenhand.kernels.influence.design import make_design
+    >>> from evenhand.kernels.influence.functionals import functional
+    >>> columns = {"a": np.array([0.0, 1.0]), "b": np.array([0.0, 1.0])}
+    >>> design = make_design(columns, np.ones(2), np.ones(2, dtype=bool))
+    >>> model = lambda rows, block, level: np.full(len(rows), 0.5 + 0.2 * level * (block.name == "a"))
+    >>> at = Centre(ratio=(0.5,), scale=(1.0,), slope=(1.0,))
+    >>> found = toggle(design.blocks, design.encode(columns), np.ones(2), np.zeros(2, dtype=int),
+    ...                functional("sp"), at, Sources(h=model))
+    >>> found.score.round(12).tolist()
+    [0.2, 0.0]
+    """
+    shape = None if linear else bilinear(form, at)
+    shown = np.arange(len(X)) if number is None else number
+    weight, fold = (weight, fold) if number is None else (weight[number], fold[number])
+    rows = np.zeros((len(shown) if linear else 0, len(blocks)))
+
+    def run(piece: tuple[int, slice]) -> _Tally:
+        k, some = piece
+        part = X[some] if number is None else X[number[some]]
+        columns = turned(part)  # (columns, chunk)
+        readers = readers_of(sources, k, columns, shown[some])
+        tally = _Tally(blocks, X.shape[1], len(form.terms), sources)
+        changes = np.zeros((len(blocks), columns.shape[1])) if linear else None
+        quick = None if shape is None else open_odds(shape, readers, weight[some])
+        for b, block in enumerate(blocks):
+            quickly = None if quick is None else quick.score(block, columns)
+            if quickly is None:
+                _toggle_block(b, block, columns, weight[some], form, at, readers, tally, changes)
+            else:
+                tally.score[b], tally.profile[b] = quickly
+        if changes is not None:
+            rows[some] = changes.T
+            tally.close(columns)
+        return tally
+
+    whole = _Tally(blocks, X.shape[1], len(form.terms), sources)
+    # Not in threads: the pieces fit the cache and are so short that two threads take longer than one.
+    for piece in chunks(fold):
+        whole.add(run(piece))
+    return whole.toggles(1 / float(weight.sum()), rows)
+
+
+class _Tally:
+    """Sums over the rows of one chunk, or of all."""
+
+    def __init__(self, blocks: Sequence[Block], p: int, n_terms: int, sources: Sources):
+        n_blocks = len(blocks)
+        self.where = [list(b.where) for b in blocks]
+        self.score = np.zeros(n_blocks)
+        self.profile = [np.zeros(len(b.levels)) for b in blocks]
+        self.products = {name: s.products for name, s in sources.named() if isinstance(s, LogisticFolds)}
+        self.slopes = {name: np.zeros((n_blocks, 1 + p + len(k))) for name, k in self.products.items()}
+        # Each row's pull on the coefficients other than the block's own; multiplied with all columns at once.
+        self.pulls: dict[str, dict[int, FloatArray]] = {name: {} for name in self.products}
+        self.by_ratio, self.by_scale, self.by_slope = (np.zeros((n_blocks, n_terms)) for _ in range(3))
+
+    def close(self, columns: FloatArray) -> None:
+        """Turn the rows' pulls into slopes."""
+        for name, pulls in self.pulls.items():
+            if pulls:
+                gained = np.stack(list(pulls.values())) @ columns.T  # (blocks, columns)
+                for row, b in zip(gained, pulls, strict=True):
+                    row[self.where[b]] = 0.0
+                    self.slopes[name][b, 1:] += row
+        self.pulls = {}
+
+    def add(self, other: _Tally) -> None:
+        """Add another chunk's sums."""
+        for mine, theirs in zip(self._tables(), other._tables(), strict=True):
+            mine += theirs
+
+    def _tables(self) -> list[FloatArray]:
+        centre = [self.by_ratio, self.by_scale, self.by_slope]
+        return [self.score, *self.profile, *self.slopes.values(), *centre]
+
+    def toggles(self, factor: float, rows: FloatArray) -> Toggles:
+        """Turn sums into means."""
+        for table in self._tables():
+            table *= factor
+        return Toggles(
+            score=self.score,
+            signed=np.array([pr[1] - pr[0] if len(pr) == 2 else np.nan for pr in self.profile]),
+            profile=tuple(self.profile),
+            rows=rows,
+            slopes=self.slopes,
+            by_ratio=self.by_ratio,
+            by_scale=self.by_scale,
+            by_slope=self.by_slope,
+        )
+
+
+def _toggle_block(
+    b: int,
+    block: Block,
+    columns: FloatArray,
+    w: FloatArray,
+    form: Functional,
+    at: Centre,
+    readers: dict[str, Reader],
+    tally: _Tally,
+    changes: FloatArray | None,
+) -> None:
+    """Add one block's sums; with `changes` to fill, its slopes too."""
+    h = readers["h"].levels(block)
+    eta = readers["eta"].levels(block) if "eta" in readers else h
+    ratio: list[FloatArray | None] = [None] * len(h)
+    if "member" in readers:
+        ratio = [-z for z in readers["member"].logits(block)]  # constants cancel in differences
+    values = [psi(form, at, a, e, r) for a, e, r in zip(h, eta, ratio, strict=True)]
+    for v, found in enumerate(values):
+        tally.profile[b][v] = w @ found
+    if len(values) == 1:
+        return
+    top, low = _extremes(values)
+    change = top.of(values) - low.of(values)
+    tally.score[b] = w @ change
+    if changes is None:
+        return
+    changes[b] = change
+    common: dict[str, FloatArray] = {}
+    for sign, end in ((1.0, top), (-1.0, low)):
+        h_at = end.of(h)
+        eta_at = end.of(eta) if "eta" in readers else h_at
+        by_h, by_eta, by_member = psi_slopes(form, at, h_at, eta_at)
+        for name, table in tally.slopes.items():
+            if name == "member":
+                pull = np.full(len(w), -sign * by_member) * w
+            else:
+                prob, by = (h_at, by_h) if name == "h" else (eta_at, by_eta)
+                pull = sign * w * by * prob * (1 - prob)
+            table[b, 0] += pull.sum()
+            if tally.products[name]:
+                changed = columns.T.copy()
+                changed[:, list(block.where)] = block.levels[end.level]
+                table[b, 1:] += pull @ with_products(changed, tally.products[name])
+            else:
+                of_level = np.bincount(end.level, weights=pull, minlength=len(values))
+                table[b, 1 + np.array(block.where)] += of_level @ block.levels
+                common[name] = common[name] + pull if name in common else pull
+        for t, (name, coefficient) in enumerate(form.terms):
+            if name == "da":
+                tally.by_slope[b, t] += sign * coefficient * float(w @ h_at)
+                continue
+            n, d = TERMS[name].parts(h_at, eta_at)
+            tally.by_ratio[b, t] -= sign * coefficient * float(np.sum(w * d)) / at.scale[t]
+            tally.by_scale[b, t] -= sign * coefficient * float(w @ (n - at.ratio[t] * d)) / at.scale[t] ** 2
+    for name, pull in common.items():
+        tally.pulls[name][b] = pull
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """Which level each row takes at one end of psi."""
+
+    level: IntArray
+
+    def of(self, values: Sequence[FloatArray]) -> FloatArray:
+        """Pick each row's value."""
+        if len(values) == 2:
+            return np.where(self.level == 1, values[1], values[0])
+        out: FloatArray = np.take_along_axis(np.array(values), self.level[None, :], axis=0)[0]
+        return out
+
+
+def _extremes(values: Sequence[FloatArray]) -> tuple[_End, _End]:
+    """Return the levels of the largest and the smallest value of each row."""
+    if len(values) == 2:
+        up = (values[1] >= values[0]).astype(np.int64)
+        return _End(up), _End(1 - up)
+    stack = np.array(values)  # (levels, chunk)
+    return _End(stack.argmax(axis=0)), _End(stack.argmin(axis=0))

@@ -1,0 +1,208 @@
+"""Predictions at rows of a sample with one feature set to another value.
+
+A logistic probability needs no new prediction for a changed feature: its odds are multiplied by a
+constant. It comes from the fit of all rows: fits without a fold disagree on the sign of a coefficient near
+0, and a mean of their absolute changes would have neither the right mean nor a variance. Other learners
+could memorise rows and are asked for the fit without the row's fold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from evenhand.kernels.influence.design import Block
+from evenhand.kernels.influence.nuisance import Learned, LogisticFolds
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+CHUNK = 8192
+
+# A prediction at rows of the sample with one block set to one of its levels.
+Opaque = Callable[[IntArray, Block, int], FloatArray]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sources:
+    """Where the three inputs of psi come from.
+
+    Parameters
+    ----------
+    h : Learned or callable
+        Learned from scores, or the model itself (`Opaque`).
+    eta : Learned or None
+        None when no term uses the outcome.
+    member : Learned or None
+        Probability of the second distribution, for the divergence; log_ratio = -logit + `log_prior`.
+    log_prior : float
+        Log of the ratio of the second to the first sample's size.
+    """
+
+    h: Learned | Opaque
+    eta: Learned | None = None
+    member: Learned | None = None
+    log_prior: float = 0.0
+
+    def named(self) -> list[tuple[str, Learned | Opaque]]:
+        """Return the sources there are, by name."""
+        found = (("h", self.h), ("eta", self.eta), ("member", self.member))
+        return [(name, s) for name, s in found if s is not None]
+
+
+class LogisticReader:
+    """A logistic probability with one block changed."""
+
+    def __init__(self, source: LogisticFolds, columns: FloatArray):
+        self.coef = source.all_rows.coef
+        self.columns = columns
+        self.linear = self.coef @ columns + source.all_rows.intercept  # (chunk,)
+
+    def logits(self, block: Block) -> list[FloatArray]:
+        """Return the linear predictor at each level."""
+        base = self.without(block)
+        return [base + float(level @ self.coef[list(block.where)]) for level in block.levels]
+
+    def without(self, block: Block) -> FloatArray:
+        """Return the linear predictor without a block's part."""
+        first, last = block.where[0], block.where[-1]
+        together = last - first == len(block.where) - 1  # a slice is read in place, a list of columns is copied
+        where = slice(first, last + 1) if together else list(block.where)
+        out: FloatArray = self.linear - self.coef[where] @ self.columns[where]
+        return out
+
+    def levels(self, block: Block) -> list[FloatArray]:
+        """Return the probability at each level."""
+        base = np.exp(np.clip(self.without(block), -500.0, 500.0))
+        out = []
+        for level in block.levels:
+            odds = base * np.exp(np.clip(float(level @ self.coef[list(block.where)]), -100.0, 100.0))
+            out.append(odds / (1.0 + odds))
+        return out
+
+
+class PlainReader:
+    """A probability that must be predicted anew for each level."""
+
+    def __init__(self, source: Learned, k: int, columns: FloatArray):
+        self.source, self.k, self.columns = source, k, columns
+
+    def levels(self, block: Block) -> list[FloatArray]:
+        """Return the probability at each level."""
+        X = np.ascontiguousarray(self.columns.T)
+        out = []
+        for level in block.levels:
+            X[:, list(block.where)] = level
+            # A logistic fit is the one of all rows, with products or without.
+            logistic = isinstance(self.source, LogisticFolds)
+            out.append(self.source.whole(X) if logistic else self.source.fold(X, self.k))
+        return out
+
+    def logits(self, block: Block) -> list[FloatArray]:
+        """Return the logit at each level."""
+        return [special.logit(p) for p in self.levels(block)]
+
+
+class ModelReader:
+    """The judged model itself."""
+
+    def __init__(self, source: Opaque, rows: IntArray):
+        self.source, self.rows = source, rows
+
+    def levels(self, block: Block) -> list[FloatArray]:
+        """Return the prediction at each level."""
+        return [self.source(self.rows, block, v) for v in range(len(block.levels))]
+
+    def logits(self, block: Block) -> list[FloatArray]:
+        """Return the logit at each level."""
+        return [special.logit(p) for p in self.levels(block)]
+
+
+Reader = LogisticReader | PlainReader | ModelReader
+
+
+def readers_of(sources: Sources, k: int, columns: FloatArray, rows: IntArray) -> dict[str, Reader]:
+    """Open every source at some rows of one fold.
+
+    Parameters
+    ----------
+    sources : Sources
+        Where predictions come from.
+    k : int
+        The rows' fold.
+    columns : ndarray, shape (columns, rows)
+        Their inputs, one row per column.
+    rows : ndarray of int, shape (rows,)
+        Their numbers, for a model that is asked by row.
+
+    Returns
+    -------
+    dict of str to reader
+
+    Examples
+    --------
+    >>> model = lambda rows, block, level: np.full(len(rows), 0.5)
+    >>> list(readers_of(Sources(h=model), 0, np.zeros((1, 2)), np.arange(2)))
+    ['h']
+    """
+    out: dict[str, Reader] = {}
+    for name, source in sources.named():
+        if isinstance(source, LogisticFolds) and not source.products:
+            out[name] = LogisticReader(source, columns)
+        elif isinstance(source, Learned):
+            out[name] = PlainReader(source, k, columns)
+        else:
+            out[name] = ModelReader(source, rows)
+    return out
+
+
+def chunks(fold: IntArray) -> list[tuple[int, slice]]:
+    """Cut rows that are sorted by fold into pieces that fit the cache, each inside one fold.
+
+    Parameters
+    ----------
+    fold : ndarray of int, shape (rows,)
+        Sorted.
+
+    Returns
+    -------
+    list of (int, slice)
+
+    Examples
+    --------
+    >>> chunks(np.array([0, 0, 2]))
+    [(0, slice(0, 2, None)), (2, slice(2, 3, None))]
+    """
+    edges = np.append(np.searchsorted(fold, np.arange(int(fold.max()) + 1)), len(fold)).tolist()
+    return [
+        (k, slice(start, min(start + CHUNK, edges[k + 1])))
+        for k in range(len(edges) - 1)
+        for start in range(edges[k], edges[k + 1], CHUNK)
+    ]
+
+
+def turned(X: FloatArray) -> FloatArray:
+    """Return a matrix turned round, copied in pieces that the cache holds: thrice as fast as all at once.
+
+    Parameters
+    ----------
+    X : ndarray, shape (rows, columns)
+        The matrix.
+
+    Returns
+    -------
+    ndarray, shape (columns, rows)
+
+    Examples
+    --------
+    >>> turned(np.array([[1.0, 2.0]])).tolist()
+    [[1.0], [2.0]]
+    """
+    out = np.empty(X.shape[::-1])
+    for start in range(0, len(X), 512):
+        out[:, start : start + 512] = X[start : start + 512].T
+    return out

@@ -1,0 +1,1 @@
+"""What several families of kernels need: random streams, logistic regression."""

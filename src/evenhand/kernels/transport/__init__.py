@@ -1,0 +1,1 @@
+"""Optimal-transport projections: the programme, its dual, its limit law."""
