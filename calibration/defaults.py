@@ -190,6 +190,7 @@ def _reach(model: Any, features: pd.DataFrame) -> float:
 
 NAMES = ["a", "b", "c", "d"]
 APART = fixed([0.05, 0.9, -0.6, 0.3], NAMES)
+UNLIKE = fixed([0.9, 0.9, -0.6, 0.3], NAMES)
 IGNORED = fixed([0.0, 0.9, -0.6, 0.3], ["sex", *NAMES[1:]])
 
 
@@ -231,6 +232,17 @@ def apart_row(rows: int) -> Callable[[int], Outcome]:
         }
 
     return run
+
+
+def unlike(seed: int) -> Outcome:
+    """Set groups one standard deviation apart in a number that the model uses as much as any other."""
+    rng = np.random.default_rng([seed, 54])
+    group = rng.integers(0, 2, 1000)
+    features = pd.DataFrame(rng.normal(size=(1000, 4)), columns=NAMES)
+    features["a"] += group
+    outcome = (rng.random(1000) < UNLIKE.predict_proba(features)[:, 1]).astype(int)
+    found = eh.audit_individual(audited(UNLIKE, Sample(features, outcome), {"g": group}), model=UNLIKE, rng=seed)
+    return {f"{f.measure}: true disparity shown": f.verdict == "disparity" for f in found}
 
 
 def ignored(seed: int) -> Outcome:
@@ -468,6 +480,7 @@ ROWS: dict[str, Row] = {
     "individual-400": Row("individual, groups .3 sd apart, 400 rows, fixed model", {}, apart_row(400)),
     "individual-2000": Row("individual, groups .3 sd apart, 2,000 rows, fixed model", {}, apart_row(2000)),
     "individual-zero": Row("individual, sex is a feature with coefficient 0", {}, ignored),
+    "individual-unlike": Row("individual, groups 1 sd apart in a feature that counts, 1,000 rows", {}, unlike),
     "level-logistic": Row("tail, 1-in-1000 level, logistic model, base rate 11 %", {}, level_row("logistic", -2.6)),
     "level-network": Row("tail, 1-in-1000 level, network", {}, level_row("network", -0.4)),
     "ecd-shapes": Row("tail, equal levels, different shapes", {}, shapes),
@@ -492,7 +505,7 @@ def promised(key: str, question: str) -> float:
         return float(question.removeprefix("p <= "))
     if "cover" in question:
         return 0.95
-    if question == "the real one named" or "refused" in question or "not computable" in question:
+    if question == "the real one named" or any(w in question for w in ("refused", "not computable", "shown")):
         return math.nan
     return 0.0 if "largest possible" in question else 0.05
 

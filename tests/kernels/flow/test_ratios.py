@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -157,3 +158,12 @@ def test_huge_ratios_have_a_limit_or_none_and_raise_nothing(size):
     assert all(math.isfinite(v) for v in values) if size < 1e150 else all(math.isnan(v) for v in values)
     known = MeanRatio(estimate=size, spread=3 * size, skewness=5.0, rows=500.0, largest_share=0.5)
     assert math.isnan(known.lower(0.05)) == (size > 1e150)
+
+
+def test_rows_that_stay_wrong_alike_have_the_ratio_one_and_no_limit_raises():
+    wrong = np.array([1.0, 0.0])
+    found = rate_ratio(wrong, wrong, np.array([20.0, 80.0]), np.array([1.5, 1.0]))
+    found = replace(found, map=MapError(variance=0.0, covariance=(0.0, 0.0), freedom=29.0))
+    assert (found.method, found.estimate) == ("fieller", 1.0)
+    for tail in (0.025, 0.5):  # at one half the search asks for the ratio 1 itself, where the statistic is 0 / 0
+        assert (found.lower(tail), found.upper(tail)) == pytest.approx((1.0, 1.0), rel=1e-8)

@@ -270,7 +270,10 @@ class RateRatio:
         """Return the ratio at which the one-sided p-value is `tail`: 0 or infinity where there is none."""
 
         def above(log_ratio: float) -> float:
-            return self._tail(math.exp(log_ratio), method, sign) - tail
+            pvalue = self._tail(math.exp(log_ratio), method, sign)
+            inside = ends[0] < log_ratio < ends[1]
+            # Rows that are all wrong alike before and after have no spread at their own ratio, and nothing against it.
+            return (1.0 if inside and math.isnan(pvalue) else pvalue) - tail
 
         ends = (0.0 if (method or self.method) == "binomial" else -7.0, 7.0)
         seen = [above(e) for e in ends]
