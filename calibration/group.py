@@ -1,6 +1,8 @@
 """Size of every test and coverage of every interval of the group audit, on a grid of true nulls.
 
-python calibration/group.py [--short] [--replications 2000] [--workers 2] [--metric auc]
+python calibration/group.py [--short] [--replications 1000] [--intervals 100] [--workers 2] [--metrics auc,brier]
+
+Every data set is tested; an interval costs twenty times as much as a test, so the first of them only get one.
 """
 
 from __future__ import annotations
@@ -33,16 +35,18 @@ SHOWN = (
     ("size", "rejected", "tested"),
     ("at .01", "rejected_01", "tested"),
     ("at .001", "rejected_001", "tested"),
-    ("coverage", "covered", "tested"),
+    ("coverage", "covered", "intervals"),
     ("ratio coverage", "ratio_covered", "ratios"),
     ("warned", "warned", "tested"),
 )
 
 
-def simulate(design: Design, replications: int, n_resamples: int = 199, first: int = 0) -> dict[str, Any]:
+def simulate(
+    design: Design, replications: int, *, intervals: int, n_resamples: int = 199, first: int = 0
+) -> dict[str, Any]:
     """Count rejections of the true null and coverage of no difference and of the ratio 1."""
-    names = ("tested", "rejected", "rejected_01", "rejected_001", "warned", "covered", "ratios", "ratio_covered")
-    seen = dict.fromkeys((*names, "not_computable"), 0)
+    names = ("tested", "rejected", "rejected_01", "rejected_001", "warned", "intervals", "covered", "ratios")
+    seen = dict.fromkeys((*names, "ratio_covered", "not_computable"), 0)
     for i in range(first, first + replications):
         rng = np.random.default_rng([i, len(design.name), *design.sizes])
         s = samples(design, rng)
@@ -61,6 +65,9 @@ def simulate(design: Design, replications: int, n_resamples: int = 199, first: i
         seen["rejected_01"] += result.pvalue <= 0.01
         seen["rejected_001"] += result.pvalue <= 0.001
         seen["warned"] += warned
+        if i >= first + intervals:
+            continue
+        seen["intervals"] += 1
         low, high, _ = s.interval(0, 1, level=0.95, ratio=False, draws=draws)
         seen["covered"] += low <= 0 <= high
         if s.estimate[1] != 0 and METRICS[design.metric].low == 0:
@@ -112,52 +119,53 @@ def family(correction: str, replications: int) -> dict[str, Any]:
 
 def suspicious(row: dict[str, Any]) -> bool:
     """Whether a right test would show so many rejections, or so little coverage, in less than 1 % of runs."""
-    most = stats.binom.isf(0.01, row["tested"], ALPHA)
-    return row["tested"] >= 100 and (row["rejected"] > most or row["tested"] - row["covered"] > most)
+    if row["tested"] < 100:
+        return False
+    levels = ((row["rejected"], 0.05), (row["rejected_01"], 0.01), (row["rejected_001"], 0.001))
+    missed = row["intervals"] - row["covered"]
+    return any(n > stats.binom.isf(0.01, row["tested"], a) for n, a in levels) or (
+        row["intervals"] >= 20 and missed > stats.binom.isf(0.01, row["intervals"], ALPHA)
+    )
 
 
-def again(path: Path, replications: int, workers: int) -> None:
+def again(path: Path, replications: int, intervals: int, workers: int) -> None:
     """Run the designs that look wrong once more, on fresh and more data sets, and store that beside the first run."""
     stored = json.loads(path.read_text())
     wrong = [Design(r["metric"], tuple(r["sizes"]), tuple(r["base"]), r["level"], r["kind"])
              for r in stored["size"] if suspicious(r)]  # fmt: skip
     with ProcessPoolExecutor(workers) as pool:
-        jobs = [pool.submit(simulate, d, replications, first=1_000_000) for d in wrong]
+        jobs = [pool.submit(simulate, d, replications, intervals=intervals, first=1_000_000) for d in wrong]
         stored["again"] = [job.result() for job in jobs]
     path.write_text(json.dumps(stored, indent=1) + "\n")
-
-
-def _replications(design: Design, wanted: int) -> int:
-    exact = METRICS[design.metric].kind == "rate" and design.kind != "weights"
-    return wanted if exact else wanted // 2  # the others draw permutations
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--short", action="store_true")
-    parser.add_argument("--replications", type=int, default=2000)
+    parser.add_argument("--replications", type=int, default=1000)
+    parser.add_argument("--intervals", type=int, default=100, help="data sets of each design that get intervals")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--metrics", default="", help="only these, separated by commas; 'families' for the rest")
     parser.add_argument("--out", type=Path, default=HERE / "group.json")
     parser.add_argument("--again", action="store_true", help="only the stored designs that look wrong, on fresh data")
     words = parser.parse_args()
     if words.again:
-        again(words.out, words.replications, words.workers)
+        again(words.out, words.replications, words.intervals, words.workers)
         return
     only = words.metrics.split(",") if words.metrics else []
     designs = [d for d in (short() if words.short else grid()) if not only or d.metric in only]
     wanted = min(words.replications, 400) if words.short else words.replications
     with ProcessPoolExecutor(words.workers) as pool:
-        jobs = [pool.submit(simulate, d, _replications(d, wanted)) for d in designs]
+        jobs = [pool.submit(simulate, d, wanted, intervals=words.intervals) for d in designs]
         margins = families = []
         if not only or "families" in only:
             margins = [
-                pool.submit(margin_size, m, sizes, base, wanted)
+                pool.submit(margin_size, m, sizes, base, words.intervals)
                 for m in ("fnr", "selection_rate", "f1")
                 for sizes in ((100, 30), (300, 300), (1000, 100))
                 for base in ((0.5, 0.5), (0.8, 0.2))
             ]
-            families = [pool.submit(family, c, wanted) for c in ("holm", "max-t")]
+            families = [pool.submit(family, c, words.intervals * 5) for c in ("holm", "max-t")]
         rows = []
         for job in jobs:
             row = job.result()
@@ -169,8 +177,14 @@ def main() -> None:
         for row in others:
             print(row, flush=True)
     if not words.short:
-        stored = {"replications": wanted, "alpha": ALPHA, "size": rows, "margin": [r for r in others if "claimed" in r],
-                  "family": [r for r in others if "families" in r]}  # fmt: skip
+        stored = {
+            "replications": wanted,
+            "intervals": words.intervals,
+            "alpha": ALPHA,
+            "size": rows,
+            "margin": [r for r in others if "claimed" in r],
+            "family": [r for r in others if "families" in r],
+        }
         words.out.write_text(json.dumps(stored, indent=1) + "\n")
 
 

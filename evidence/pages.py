@@ -22,6 +22,7 @@ from evenhand import METRICS
 from evenhand.audits.hypotheses import HYPOTHESES
 
 ROOT = Path(__file__).resolve().parent.parent
+LEVELS = {"rejected": 0.05, "rejected_01": 0.01, "rejected_001": 0.001}  # counts in group.json and their levels
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
@@ -60,41 +61,39 @@ def calibration() -> str:
         by_metric[d["metric"] + (" (weights)" if d["kind"] == "weights" else "")].append(d)
     rows = []
     for metric, group in by_metric.items():
-        sizes = [d["rejected"] / d["tested"] for d in group]
-        covers = [d["covered"] / d["tested"] for d in group]
-        ratios = [d["ratio_covered"] / d["ratios"] for d in group if d["ratios"] >= 100 and successes(d) >= 5]
+        at = [[d[key] / d["tested"] for d in group] for key in LEVELS]
+        covers = [d["covered"] / d["intervals"] for d in group if d["intervals"] >= 20]
+        ratios = [d["ratio_covered"] / d["ratios"] for d in group if d["ratios"] >= 20 and successes(d) >= 5]
         rows.append(
-            (f"`{metric}`" if " " not in metric else metric, len(group), f"{_mean(sizes):.3f}", f"{max(sizes):.3f}",
-             f"{min(covers):.3f}", f"{_mean(covers):.3f}", f"{min(ratios):.3f}" if ratios else "–")
+            (f"`{metric}`" if " " not in metric else metric, len(group),
+             *(f"{_mean(sizes):.{n}f}, {max(sizes):.{n}f}" for sizes, n in zip(at, (3, 4, 4), strict=True)),
+             f"{_mean(covers):.3f}" if covers else "–", f"{_mean(ratios):.3f}" if ratios else "–")
         )  # fmt: skip
     second = {d["design"]: d for d in stored.get("again", [])}
     listed = [
-        (d["design"], *_rates(d), *(_rates(second[d["design"]]) if d["design"] in second else "–––"))
+        (d["design"], *_rates(d), *(_rates(second[d["design"]]) if d["design"] in second else "–" * 5))
         for d in designs
-        if max(d["rejected"], d["tested"] - d["covered"]) > most(d["tested"])
+        if _wrong(d)
     ]
     text = [
-        f"{len(designs)} designs; simulated data sets per design: {stored['replications']}. Size: how often a true "
-        "null is rejected at 5 %. Coverage: how often the 95 % interval holds the truth. A ratio's coverage is shown "
-        "for designs with at least five expected successes in the second group: with fewer it is often undefined.\n",
+        f"{len(designs)} designs; {stored['replications']:,} simulated data sets for each, of which the first "
+        f"{stored['intervals']:,} get intervals. Size: how often a true null is rejected at 5 %, 1 % and 0.1 %, as "
+        "mean over the designs and in the worst of them. Coverage: how often the 95 % interval holds the truth, on "
+        "average. A ratio's coverage is taken over designs with at least five expected successes in the second group: "
+        "with fewer it is often undefined. `tpr`, `tnr`, `fdr`, `npv`, `accuracy` and `error_rate` are the complements "
+        "of rates in the table, or rates of all rows like `selection_rate`, and have the same tests.\n",
         table(
-            (
-                "metric",
-                "designs",
-                "mean size",
-                "largest size",
-                "smallest coverage",
-                "mean coverage",
-                "smallest ratio coverage",
-            ),
-            rows,
+            ("metric", "designs", "size at .05", "size at .01", "size at .001", "coverage", "ratio's coverage"), rows
         ),
         "\n### Designs that look wrong\n",
-        "Designs with more rejections, or less coverage, than a right procedure shows in 99 % of runs. About one "
-        "design in a hundred is listed by chance, so each was run again on fresh data sets, more of them "
-        f"({max((d['tested'] for d in second.values()), default=0):,}): the second three columns are free of that "
+        "Designs with more rejections at one of the three levels, or less coverage, than a right procedure shows in "
+        "99 % of runs. A few designs in a hundred are listed by chance, so each was run again on fresh data sets "
+        f"({max((d['tested'] for d in second.values()), default=0):,} of them): the second columns are free of that "
         "selection. Warned: how often the finding carried a warning.\n",
-        table(("design", "size", "coverage", "warned", "size again", "coverage again", "warned again"), listed),
+        table(
+            ("design", "size", ".01", ".001", "coverage", "warned", "size again", ".01", ".001", "coverage", "warned"),
+            listed,
+        ),
         "\n### Equivalence on the margin\n",
         "The true difference equals the margin of 0.1, so that a claim of equivalence is wrong.\n",
         table(
@@ -611,9 +610,17 @@ def reproductions() -> str:
     return "\n".join(pages) or "No stored results yet.\n"
 
 
-def _rates(design: dict[str, Any]) -> tuple[str, str, str]:
+def _wrong(design: dict[str, Any]) -> bool:
+    missed, intervals = design["intervals"] - design["covered"], design["intervals"]
+    return any(design[key] > most(design["tested"], alpha) for key, alpha in LEVELS.items()) or (
+        intervals >= 20 and missed > most(intervals)
+    )
+
+
+def _rates(design: dict[str, Any]) -> tuple[str, ...]:
     n = design["tested"]
-    return f"{design['rejected'] / n:.3f}", f"{design['covered'] / n:.3f}", f"{design['warned'] / n:.2f}"
+    covered = f"{design['covered'] / design['intervals']:.3f}" if design["intervals"] >= 20 else "–"
+    return *(f"{design[key] / n:.3f}" for key in LEVELS), covered, f"{design['warned'] / n:.2f}"
 
 
 def _mean(values: list[float]) -> float:

@@ -30,7 +30,7 @@ def replications(design: Design) -> int:
 
 @pytest.mark.parametrize("design", DESIGNS, ids=lambda d: d.name)
 def test_level_and_coverage(design):
-    found = calibration.simulate(design, replications(design), n_resamples=199)
+    found = calibration.simulate(design, replications(design), intervals=replications(design), n_resamples=199)
     tested = found["tested"]
     assert tested >= 0.9 * replications(design)
     assert found["rejected"] <= stats.binom.isf(CHANCE, tested, 0.05)
