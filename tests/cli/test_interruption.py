@@ -43,7 +43,13 @@ def test_interrupt_leaves_nothing(tmp_path, decisions):
     out = tmp_path / "out"
     long = ("--group", "race", "--metrics", "balanced_accuracy", "--resamples", "50000000")
     ours, theirs = os.openpty()  # on a terminal the command says what it is doing
-    process = subprocess.Popen(command(decisions(), out, *long), stderr=theirs, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command(decisions(), out, *long),
+        stderr=theirs,
+        stdout=subprocess.DEVNULL,
+        # Tests that run in the background may ignore this signal, and their children would too.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     os.close(theirs)
     until(ours, b"group: balanced_accuracy")
     until_busy(process)
