@@ -80,7 +80,7 @@ def test_little_memory_gives_a_page_without_charts(tmp_path, decisions):
     )
     out = tmp_path / "out"
     words = [sys.executable, "-c", code, "audit", str(decisions()), "--out", str(out), *BASIC]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stderr
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
     assert "not drawn in the page" in done.stderr

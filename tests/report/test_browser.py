@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 
 import pytest
 from playwright.sync_api import sync_playwright
@@ -10,6 +11,8 @@ from playwright.sync_api import sync_playwright
 from evenhand.report import to_html
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+# Every wait is for something to be seen, however long a busy machine takes; this only ends a page that hangs.
+LIMIT = 600_000  # milliseconds
 QUIET = [
     "--no-sandbox",
     "--disable-gpu",
@@ -23,7 +26,7 @@ QUIET = [
 @pytest.fixture(scope="module")
 def browser():
     with sync_playwright() as play:
-        found = play.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        found = play.chromium.launch(executable_path=CHROMIUM, args=QUIET, timeout=LIMIT)
         yield found
         found.close()
 
@@ -42,6 +45,7 @@ class Visit:
     def __init__(self, browser, file, **options):
         self.said, self.asked, self.refused = [], [], []
         self.context = browser.new_context(offline=True, **options)
+        self.context.set_default_timeout(LIMIT)
         self.page = self.context.new_page()
         self.page.on("console", lambda message: self.said.append(message.text))
         self.page.on("pageerror", lambda error: self.said.append(str(error)))
@@ -50,19 +54,33 @@ class Visit:
         self.page.goto(file.as_uri())
 
     def draw_all(self):
-        """Scroll through the page until every chart in sight is drawn."""
-        self.page.evaluate(
-            """async () => {
-                for (let y = 0; y < document.documentElement.scrollHeight; y += 500) {
-                    window.scrollTo(0, y);
-                    await new Promise((done) => setTimeout(done, 30));
-                }
+        """Go from chart to chart that can be seen, and wait until each is drawn."""
+        charts = self.page.locator("figure[data-chart]:visible")
+        for chart in charts.all():
+            chart.evaluate("(figure) => figure.scrollIntoView()")
+            chart.locator(".live svg").wait_for(state="attached")
+
+    def copy_table(self):
+        """Press the first table's button, wait until it says that it has copied, and return what was copied."""
+        self.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        button = self.page.locator("#group > .tabled button.copy").first
+        # The word stands for a moment only: note it when it comes.
+        button.evaluate(
+            """(button) => {
+                const note = () => { window.copied ||= button.textContent === 'Copied'; };
+                new MutationObserver(note).observe(button, { childList: true });
             }"""
         )
-        self.page.wait_for_function(
-            """() => [...document.querySelectorAll('.figures figure')]
-                .every((figure) => figure.querySelector('.live svg'))"""
-        )
+        button.click()
+        self.page.wait_for_function("window.copied")
+        return self.page.evaluate("navigator.clipboard.readText()")
+
+    def until(self, seen):
+        """Let the page go on until something was seen."""
+        end = time.monotonic() + LIMIT / 1000
+        while not seen():
+            assert time.monotonic() < end, "the page hangs"
+            self.page.wait_for_timeout(20)
 
 
 @pytest.fixture
@@ -127,7 +145,7 @@ def test_policy_refuses_scripts_and_requests(visit):
         }"""
     )
     assert here.page.evaluate("window.pwned") is None
-    here.page.wait_for_timeout(100)
+    here.until(lambda: len(here.said) >= 2 and here.refused)
     assert sum("Content Security Policy" in text for text in here.said) == 2
     assert here.refused == [("https://example.org/x.png", "csp")]
 
@@ -136,7 +154,7 @@ def test_a_findings_link_opens_its_evidence(visit):
     here = visit("full")
     assert not here.page.locator("#finding-1").is_visible()
     here.page.locator('a[href="#finding-1"]').first.click()
-    assert here.page.locator("#finding-1 table").first.is_visible()
+    here.page.locator("#finding-1 table").first.wait_for(state="visible")
 
 
 def test_keyboard_reaches_everything(visit):
@@ -156,7 +174,6 @@ def test_keyboard_reaches_everything(visit):
 )
 def test_copied_cells_are_no_formulas(visit, name, copied):
     here = visit("full")
-    here.context.grant_permissions(["clipboard-read", "clipboard-write"])
     here.page.evaluate(
         """(name) => {
             const cell = document.querySelector('#group > .tabled tbody td');
@@ -165,21 +182,12 @@ def test_copied_cells_are_no_formulas(visit, name, copied):
         }""",
         name,
     )
-    here.page.locator("#group > .tabled button.copy").first.click()
-    here.page.wait_for_function("document.querySelector('#group > .tabled button.copy').textContent === 'Copied'")
-    assert any(
-        cell.startswith(copied)
-        for line in here.page.evaluate("navigator.clipboard.readText()").splitlines()
-        for cell in line.split("\t")
-    )
+    assert any(cell.startswith(copied) for line in here.copy_table().splitlines() for cell in line.split("\t"))
 
 
 def test_copy_gives_all_digits(visit, full_run):
     here = visit("full")
-    here.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    here.page.locator("#group > .tabled button.copy").first.click()
-    here.page.wait_for_function("document.querySelector('#group > .tabled button.copy').textContent === 'Copied'")
-    text = here.page.evaluate("navigator.clipboard.readText()")
+    text = here.copy_table()
     first = full_run.findings[0]
     for value in (first.estimate, first.interval.low, first.interval.high, first.pvalue, first.pvalue_adjusted):
         assert str(value) in text

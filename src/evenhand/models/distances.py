@@ -17,6 +17,7 @@ from evenhand.models.search import Searched, search_distance
 from evenhand.models.tree import is_tree, leaf_boxes, tree_distance
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 METHODS = ("auto", "linear", "kernel", "tree", "search")
 SCALES = ("std", "range", "none")
@@ -57,6 +58,7 @@ def boundary_distance(
     starts: int = 3,
     rounds: int = 2,
     seed: int = 0,
+    count: IntArray | None = None,
 ) -> BoundaryDistance:
     """Measure how far each row is from the nearest point with the other decision. [si2021] eq. (6)
 
@@ -80,6 +82,8 @@ def boundary_distance(
         One price for all columns together, or one for each that changes; see `evenhand.models.linear.plane_distance`.
     starts, rounds, seed
         See `evenhand.models.search.search_distance`.
+    count : ndarray of int, shape (n,), optional
+        People that each row stands for; one by default.
 
     Returns
     -------
@@ -94,7 +98,7 @@ def boundary_distance(
     ('linear', True)
     """
     check_request(norm, method)
-    unit, words = units_of(X, scale)
+    unit, words = units_of(X, scale, count)
     decision = model.decide(X)
     told: dict[str, Any] = {"norm": norm, "scale": words, "model": model.name}
     form = linear_form(model, X) if method in ("auto", "linear") else None
@@ -160,7 +164,7 @@ def searched_words(searched: Searched) -> dict[str, Any]:
     }
 
 
-def units_of(X: FloatArray, scale: str | Sequence[float]) -> tuple[FloatArray, str]:
+def units_of(X: FloatArray, scale: str | Sequence[float], count: IntArray | None = None) -> tuple[FloatArray, str]:
     """Return the unit of each column, and its name for reports.
 
     Parameters
@@ -169,6 +173,8 @@ def units_of(X: FloatArray, scale: str | Sequence[float]) -> tuple[FloatArray, s
         The columns that move.
     scale : {"std", "range", "none"} or sequence of float
         See `boundary_distance`.
+    count : ndarray of int, shape (n,), optional
+        People that each row stands for; one by default.
 
     Returns
     -------
@@ -186,6 +192,7 @@ def units_of(X: FloatArray, scale: str | Sequence[float]) -> tuple[FloatArray, s
             )
         if scale == "none":
             return np.ones(X.shape[1]), "the features' own units"
+        X = X if count is None else np.repeat(X, count, axis=0)
         spread = X.std(axis=0) if scale == "std" else X.max(axis=0) - X.min(axis=0)
         words = "standard deviations of the audited data" if scale == "std" else "ranges of the audited data"
         return np.where(spread > 0, spread, 1.0), words

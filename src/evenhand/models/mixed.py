@@ -103,6 +103,7 @@ def mixed_distance(
     starts: int = 3,
     rounds: int = 2,
     seed: int = 0,
+    count: IntArray | None = None,
 ) -> BoundaryDistance:
     """Measure how far each row is from the other decision when some columns hold categories.
 
@@ -131,6 +132,8 @@ def mixed_distance(
         Price and manner of jumps; see `evenhand.models.linear.plane_distance`.
     starts, rounds, seed
         See `evenhand.models.search.search_distance`.
+    count : ndarray of int, optional
+        People that each row stands for; one by default.
 
     Returns
     -------
@@ -148,7 +151,7 @@ def mixed_distance(
     check_request(norm, method)
     rows = _rows(source, columns, types, positive, threshold, categorical)
     X, inner = rows.X, rows.inner
-    unit, words = units_of(X, scale)
+    unit, words = units_of(X, scale, count)
     told: dict[str, Any] = {
         "norm": norm,
         "scale": words,

@@ -193,7 +193,7 @@ def _from_model(data: AuditData, model: Any, how: Distances, seed: int) -> Bound
             raise DataError(f"There is no feature column `{name}`.{near_matches(name, data.features)}")
     columns = {n: np.asarray(data.features[n]) for n in names}
     frozen = category_columns(asked.source, columns, asked.types)
-    search = {"starts": how.starts, "rounds": how.rounds, "seed": seed}
+    search: dict[str, Any] = {"starts": how.starts, "rounds": how.rounds, "seed": seed, "count": data.count}
     if frozen:
         found = mixed_distance(
             asked.source, columns, types=asked.types, positive=asked.class_of_one(), threshold=asked.own_cut(),
