@@ -16,7 +16,7 @@ from typing import Any
 from evenhand.errors import DataError, MissingDependencyError
 from evenhand.intake.dependence import identifier_names
 from evenhand.intake.engines.duck import DuckEngine
-from evenhand.intake.engines.query import engine_cells, repeated_identifiers
+from evenhand.intake.engines.one_pass import engine_cells, repeated_identifiers
 from evenhand.intake.frames import columns_table, frame_table
 from evenhand.intake.options import Options, check_columns
 from evenhand.intake.records import Table

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.errors import DataError
-from evenhand.intake.assemble import finish, finish_cells
+from evenhand.intake.cells import finish, finish_cells
 from evenhand.intake.columns import Column, from_values
 from evenhand.intake.data import AuditData
 from evenhand.intake.dependence import repeat_note
@@ -184,7 +184,7 @@ def _table(source: Any, options: Options) -> Table:
     engine = _engine(source, options)
     if engine is None:
         return frame_table(source, options)
-    from evenhand.intake.engines.query import engine_cells, repeated_identifiers
+    from evenhand.intake.engines.one_pass import engine_cells, repeated_identifiers
     from evenhand.intake.paths import ROW_LIMIT, wants_cells
 
     collect = options.rows == "keep"

@@ -13,7 +13,7 @@ from evenhand.intake.data import Attribute, AuditData, Moments, RowCounts
 from evenhand.intake.fingerprint import Fingerprint
 from evenhand.intake.options import Options
 from evenhand.intake.records import Records, ScoreBins
-from evenhand.intake.values import value_array, value_names
+from evenhand.intake.summed_values import value_array, value_names
 from evenhand.intake.wording import number_text
 
 FloatArray = NDArray[np.float64]

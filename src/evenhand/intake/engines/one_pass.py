@@ -19,7 +19,7 @@ from evenhand.intake.dependence import identifier_names, identifier_note
 from evenhand.intake.labels import code_binary, positive_for
 from evenhand.intake.options import Options
 from evenhand.intake.records import MOST_LABELS, ScoreBins, Table
-from evenhand.intake.values import number_sql, value_names, value_sql
+from evenhand.intake.summed_values import number_sql, value_names, value_sql
 from evenhand.intake.weights import WeightSums, weight_kind
 from evenhand.intake.wording import count_of
 
