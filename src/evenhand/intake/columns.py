@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import DataError
-from evenhand.intake.data import FeatureType
+from evenhand.intake.parts import FeatureType
 from evenhand.intake.wording import number_text
 
 FloatArray = NDArray[np.float64]
@@ -128,11 +128,11 @@ def from_codes(codes: Any, labels: Iterable[Any]) -> Column:
 
 
 def from_values(values: Any, name: str) -> Column:
-    """Turn a one-dimensional array, list or series into a column.
+    """Turn a one-dimensional array or list into a column; `frames.column_of` takes series too.
 
     Parameters
     ----------
-    values : array-like or series
+    values : array-like
         Numbers, booleans or labels; never changed.
     name : str
         For messages.
@@ -148,12 +148,6 @@ def from_values(values: Any, name: str) -> Column:
     >>> from_values([True, None, False], "x").kind
     'truth'
     """
-    if hasattr(values, "dtype") and not isinstance(values, np.ndarray | np.generic):
-        from evenhand.intake.frames import series_column
-
-        column = series_column(values, name)
-        if column is not None:
-            return column
     if isinstance(values, np.ma.MaskedArray):
         inside, mask = _from_array(np.asarray(values.data), name), np.ma.getmaskarray(values)
         gap = -1 if inside.kind == "label" else math.nan

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from evenhand.errors import DataError, UsageError
 from evenhand.intake.columns import Column, text_of
-from evenhand.intake.data import Labels
+from evenhand.intake.parts import Labels
 from evenhand.intake.wording import listing, number_text
 
 FloatArray = NDArray[np.float64]

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import DataError
 from evenhand.intake.columns import Column
-from evenhand.intake.data import Attribute, Labels
 from evenhand.intake.labels import check_positive, code_binary, positive_for
 from evenhand.intake.lookalikes import group_notes
 from evenhand.intake.options import Options
+from evenhand.intake.parts import Attribute, Labels
 from evenhand.intake.weights import Weights, WeightSums, code_weights
 from evenhand.intake.wording import count_of, listing, number_text
 
@@ -100,6 +99,10 @@ class Table:
     moments: Mapping[str, tuple[FloatArray, FloatArray, FloatArray]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
+    def noted(self, notes: Sequence[str]) -> Table:
+        """Return the table with more notes."""
+        return replace(self, notes=(*self.notes, *notes))
+
     def size(self) -> int:
         """Return the number of records."""
         single = (self.outcome, self.decision, self.score)
@@ -152,31 +155,13 @@ class Records:
 
 
 def code_records(table: Table, options: Options) -> Records:
-    """Check and code a table; every data error that concerns values is raised here.
-
-    Parameters
-    ----------
-    table : Table
-        What a source holds.
-    options : Options
-        What was asked.
-
-    Returns
-    -------
-    Records
-    """
-    size = table.size()
-    rows = np.ones(size, dtype=np.int64) if table.rows is None else table.rows
+    """Check and code a table; every data error that concerns values is raised here."""
+    rows = np.ones(table.size(), dtype=np.int64) if table.rows is None else table.rows
     rows_in = int(rows.sum())
     if rows_in == 0:
         raise DataError("The table has no rows; at least one row per group is needed.")
     notes = list(table.notes)
-    named = {options.outcome: table.outcome, options.decision: table.decision}
-    check_positive({n: c for n, c in named.items() if n is not None and c is not None}, options.positive)
-    labels: dict[str, Labels] = {}
-    named_class = positive_for("model", options.positive)
-    if named_class[1] and named_class[0] is not None:
-        labels["model"] = Labels(one=(str(named_class[0]),))
+    labels = _named_labels(table, options)
     outcome, outcome_kind = _outcome(table, options, notes, labels)
     decision = _decision(table, options, notes, labels)
     groups = {name: _group(column, name, options) for name, column in table.groups.items()}
@@ -194,26 +179,21 @@ def code_records(table: Table, options: Options) -> Records:
     if weights.zero is not None:
         gone.subtract(weights.zero, f"`{options.weight}` is zero")
     notes.extend(weights.notes)
-    keep = gone.kept
-    if not keep.any():
-        reasons = "; ".join(f"{reason}: {n:,}" for reason, n in gone.dropped.items())
-        raise DataError(f"All {count_of(rows_in, 'row')} are dropped ({reasons}); nothing is left to audit.")
+    keep = gone.some_kept(rows_in)
 
     score, score_kind = _score(table, options, keep)
     _refuse_infinite(outcome, keep, options.outcome)
+    decision = None if decision is None else decision[keep]
     if options.threshold is not None and score is not None and decision is None:
         decision = (score >= options.threshold).astype(np.float64)
-        decision = _scatter(decision, keep)
-    attributes = tuple(
-        _attribute(name, codes[keep], labels, gone.dropped, options) for name, (codes, labels) in groups.items()
-    )
+    attributes = tuple(_attribute(n, codes[keep], known, gone.dropped, options) for n, (codes, known) in groups.items())
     for attribute in attributes:
         numeric = table.groups[attribute.name].kind == "number" and attribute.name not in options.cuts
         notes.extend(group_notes(attribute.name, attribute.labels, numeric=numeric))
     return Records(
         outcome=None if outcome is None else outcome[keep],
         outcome_kind=outcome_kind,
-        decision=None if decision is None else decision[keep],
+        decision=decision,
         score=score,
         score_kind=score_kind,
         attributes=attributes,
@@ -230,6 +210,14 @@ def code_records(table: Table, options: Options) -> Records:
     )
 
 
+def _named_labels(table: Table, options: Options) -> dict[str, Labels]:
+    """Check what was named as positive, and return the model's class when that was named."""
+    named = {options.outcome: table.outcome, options.decision: table.decision}
+    check_positive({n: c for n, c in named.items() if n is not None and c is not None}, options.positive)
+    wanted, said = positive_for("model", options.positive)
+    return {"model": Labels(one=(str(wanted),))} if said and wanted is not None else {}
+
+
 class _Gone:
     """Rows dropped so far: each row is counted under its first reason."""
 
@@ -240,6 +228,12 @@ class _Gone:
     @property
     def kept(self) -> NDArray[np.bool_]:
         return self.rows > 0
+
+    def some_kept(self, rows_in: int) -> NDArray[np.bool_]:
+        if not self.kept.any():
+            reasons = "; ".join(f"{reason}: {n:,}" for reason, n in self.dropped.items())
+            raise DataError(f"All {count_of(rows_in, 'row')} are dropped ({reasons}); nothing is left to audit.")
+        return self.kept
 
     def drop(self, mask: NDArray[np.bool_], reason: str) -> None:
         self.subtract(np.where(mask, self.rows, 0), reason)
@@ -405,9 +399,3 @@ def _refuse_vast(values: FloatArray, name: str | None, role: str) -> None:
             f"{role} `{name}` reaches {largest:.3g}; values beyond {LARGEST_VALUE:g} cannot be squared and added. "
             f"Divide the column by a large number first."
         )
-
-
-def _scatter(values: FloatArray, keep: NDArray[np.bool_]) -> FloatArray:
-    full: NDArray[Any] = np.full(len(keep), np.nan)
-    full[keep] = values
-    return full

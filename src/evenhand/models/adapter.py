@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from scipy import special
 
 from evenhand.errors import UsageError
-from evenhand.intake.data import AuditData, FeatureType, Labels
+from evenhand.intake.data import AuditData
+from evenhand.intake.parts import FeatureType, Labels
 from evenhand.models.agreement import check_agreement, separating_cut, threshold_of_data
 from evenhand.models.audited import Answers, AuditedModel, NotFiniteError, in_unit, logits_of
 from evenhand.models.files import load_model

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import DataError, EvenhandError
-from evenhand.intake.data import FeatureType
+from evenhand.intake.parts import FeatureType
 from evenhand.models.gradient import GradientModel
 from evenhand.models.input_space import Columns, as_frame, own_values
 from evenhand.models.model import Model, as_model

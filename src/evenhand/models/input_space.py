@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from evenhand.errors import DataError, MissingDependencyError, near_matches
 from evenhand.intake.columns import text_of
-from evenhand.intake.data import FeatureType
+from evenhand.intake.parts import FeatureType
 
 FloatArray = NDArray[np.float64]
 Columns = Mapping[str, NDArray[Any]]
