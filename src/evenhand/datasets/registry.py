@@ -21,44 +21,22 @@ ENVIRONMENT = "EVENHAND_DATA"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """One data set: what it is and how a copy of it is recognised and read.
+    """One data set: what it is and how a copy of it is recognised and read."""
 
-    Parameters
-    ----------
-    name : str
-        What `load` and `table` call it.
-    file : str
-        ``folder/file`` below a data folder; the file may also lie in the data folder itself, and may be
-        unpacked (without ``.gz``).
-    rows : int
-        Rows of the file.
-    licence, origin : str
-        Who allows what, and where the data come from.
-    sha256 : tuple of str
-        Of the unpacked content; any of them will do.
-    delimiter : str
-        Between values; ``"space"`` for any run of blanks.
-    header : bool
-        Whether a line of column names comes first.
-    skip : int
-        Lines before that.
-    missing : str
-        How the file writes a missing value.
-    columns : tuple of str
-        Names for a file without a header.
-    """
-
-    name: str
+    name: str  # what `load` and `table` call it
+    # ``folder/file`` below a data folder; the file may also lie in the data folder itself, and may be unpacked
+    # (without ``.gz``).
     file: str
-    rows: int
+    rows: int  # rows of the file
+    # Who allows what, and where the data come from.
     licence: str
     origin: str
-    sha256: tuple[str, ...]
-    delimiter: str = ","
-    header: bool = True
-    skip: int = 0
-    missing: str = ""
-    columns: tuple[str, ...] = field(default=(), repr=False)
+    sha256: tuple[str, ...]  # of the unpacked content; any of them will do
+    delimiter: str = ","  # between values; ``"space"`` for any run of blanks
+    header: bool = True  # whether a line of column names comes first
+    skip: int = 0  # lines before that
+    missing: str = ""  # how the file writes a missing value
+    columns: tuple[str, ...] = field(default=(), repr=False)  # names for a file without a header
 
 
 class DatasetRow(NamedTuple):

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from evenhand.arrays import FloatArray, IntArray
+
 Columns = Mapping[str, NDArray[Any]]
 
 # A column of numbers with at most this many distinct values is treated as a category.
@@ -18,27 +18,14 @@ FEW = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Column:
-    """One column as a generator sees it.
+class ColumnKind:
+    """One column as a generator sees it."""
 
-    Parameters
-    ----------
-    name : str
-        Its name.
-    categories : ndarray or None
-        Its values, sorted, when it is a category; None for numbers.
-    whole : bool
-        Whether all its numbers are whole.
-    dtype : dtype
-        Of the values.
-    low, high : float
-        Range of its numbers: nothing beyond what was seen is made up.
-    """
-
-    name: str
-    categories: NDArray[Any] | None
-    whole: bool
-    dtype: np.dtype[Any]
+    name: str  # its name
+    categories: NDArray[Any] | None  # its values, sorted, when it is a category; None for numbers
+    whole: bool  # whether all its numbers are whole
+    dtype: np.dtype[Any]  # of the values
+    # Range of its numbers: nothing beyond what was seen is made up.
     low: float = -np.inf
     high: float = np.inf
 
@@ -62,7 +49,7 @@ def _sortable(values: NDArray[Any]) -> NDArray[Any]:
     return values.astype(str) if values.dtype == object else values
 
 
-def describe(columns: Columns) -> tuple[Column, ...]:
+def describe(columns: Columns) -> tuple[ColumnKind, ...]:
     """Decide for each column whether it holds numbers or categories.
 
     Parameters
@@ -72,7 +59,7 @@ def describe(columns: Columns) -> tuple[Column, ...]:
 
     Returns
     -------
-    tuple of Column
+    tuple of ColumnKind
 
     Examples
     --------
@@ -87,7 +74,7 @@ def describe(columns: Columns) -> tuple[Column, ...]:
         number = given.dtype.kind in "iuf" and distinct.size > FEW
         whole = bool(given.dtype.kind in "iu" or (number and np.all(distinct == np.round(distinct))))
         found.append(
-            Column(
+            ColumnKind(
                 name=name,
                 categories=None if number else distinct,
                 whole=whole,
@@ -99,12 +86,12 @@ def describe(columns: Columns) -> tuple[Column, ...]:
     return tuple(found)
 
 
-def encode(kinds: tuple[Column, ...], columns: Columns, like: Columns) -> FloatArray:
+def encode(kinds: tuple[ColumnKind, ...], columns: Columns, like: Columns) -> FloatArray:
     """Return a table as a matrix: numbers standardised as in `like`, categories one-hot.
 
     Parameters
     ----------
-    kinds : tuple of Column
+    kinds : tuple of ColumnKind
         From `describe`.
     columns, like : mapping of str to ndarray
         The table, and the one whose means and deviations are used.

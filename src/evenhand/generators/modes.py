@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.generators.columns import Column, Columns, describe
-
-FloatArray = NDArray[np.float64]
+from evenhand.arrays import FloatArray
+from evenhand.generators.columns import ColumnKind, Columns, describe
 
 
 def fit_modes(values: FloatArray, most: int = 6, rounds: int = 60) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -61,21 +60,12 @@ def responsibilities(values: FloatArray, weight: FloatArray, mean: FloatArray, d
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Coder:
-    """A table's way into a matrix of places in [-1, 1] and one-hot blocks, and back.
+    """A table's way into a matrix of places in [-1, 1] and one-hot blocks, and back."""
 
-    Parameters
-    ----------
-    kinds : tuple of Column
-        The columns.
-    modes : tuple
-        Weight, mean and deviation of each number column's modes; None for categories.
-    blocks : tuple of (str, int, int)
-        ``("place" or "choice", first, past the last)`` input of each block.
-    """
-
-    kinds: tuple[Column, ...]
+    kinds: tuple[ColumnKind, ...]  # the columns
+    # Weight, mean and deviation of each number column's modes; None for categories.
     modes: tuple[tuple[FloatArray, FloatArray, FloatArray] | None, ...]
-    blocks: tuple[tuple[str, int, int], ...]
+    blocks: tuple[tuple[str, int, int], ...]  # ``("place" or "choice", first, past the last)`` input of each block
 
     @property
     def width(self) -> int:
