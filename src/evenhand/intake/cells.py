@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.intake.fingerprint import Fingerprint
 from evenhand.intake.options import Options
 from evenhand.intake.parts import Attribute
 from evenhand.intake.records import Records, ScoreBins
 from evenhand.intake.summed_values import value_array, value_names
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Sums = tuple[FloatArray, FloatArray, FloatArray]
 
 

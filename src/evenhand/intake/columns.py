@@ -16,42 +16,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.arrays import BoolArray, FloatArray, IntArray
 from evenhand.errors import DataError
 from evenhand.intake.parts import FeatureType
 from evenhand.intake.wording import number_text
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Column:
-    """One column, coded.
+    """One column, coded."""
 
-    Parameters
-    ----------
-    kind : {"number", "truth", "label"}
-        Numbers; True and False as 1.0 and 0.0; or codes into `labels`.
-    values : ndarray, shape (records,)
-        Floats with NaN where missing, or int codes with -1 where missing.
-    labels : tuple of str
-        The texts the codes stand for; empty for numbers.
-    source_type : FeatureType or None
-        How the source kept it, where `kind` does not say all.
-    """
-
-    kind: str
-    values: NDArray[Any]  # (records,)
-    labels: tuple[str, ...] = ()
-    source_type: FeatureType | None = None
+    kind: str  # Numbers; True and False as 1.0 and 0.0; or codes into `labels`; one of "number", "truth", "label"
+    values: NDArray[Any]  # (records,): Floats with NaN where missing, or int codes with -1 where missing
+    labels: tuple[str, ...] = ()  # the texts the codes stand for; empty for numbers
+    source_type: FeatureType | None = None  # how the source kept it, where `kind` does not say all
 
     def __len__(self) -> int:
         return len(self.values)
 
     @property
-    def missing(self) -> NDArray[np.bool_]:
+    def missing(self) -> BoolArray:
         """Mark the records without a value."""
-        mask: NDArray[np.bool_] = self.values < 0 if self.kind == "label" else np.isnan(self.values)
+        mask: BoolArray = self.values < 0 if self.kind == "label" else np.isnan(self.values)
         return mask
 
     def distinct(self) -> tuple[IntArray, tuple[float, ...] | tuple[str, ...]]:
@@ -70,7 +56,7 @@ class Column:
             return relabel(codes, tuple(number_text(float(v)) for v in found))
         return codes, tuple(str(v) for v in found)
 
-    def take(self, keep: NDArray[np.bool_]) -> Column:
+    def take(self, keep: BoolArray) -> Column:
         """Return the marked records."""
         return replace(self, values=self.values[keep])
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.errors import UsageError, near_matches
 from evenhand.intake.arrays import arrays_table
 from evenhand.intake.cells import fingerprint_of, intersect, merge_cells
@@ -20,9 +21,6 @@ from evenhand.intake.dependence import repeat_note
 from evenhand.intake.options import Options
 from evenhand.intake.parts import Attribute, FeatureType, Labels, Moments, RowCounts
 from evenhand.intake.records import Records, Table, code_records
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

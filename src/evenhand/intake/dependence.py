@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray
 from evenhand.intake.records import Records
 from evenhand.intake.wording import count_of, listing
 
-FloatArray = NDArray[np.float64]
 WordArray = NDArray[np.uint64]
 
 # A column is a name for people when its own name says so and it has many values.

@@ -17,29 +17,17 @@ Intersections = bool | Sequence[Sequence[str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The columns by role and how to read them; see `evenhand.read` for the meaning of each.
+    """The columns by role and how to read them; see `evenhand.read` for the meaning of each."""
 
-    Parameters
-    ----------
-    outcome, decision, score, weight : str or None
-        Column names.
-    groups : tuple of str
-        Columns that become attributes.
-    continuous : tuple of str
-        Columns that stay numbers.
-    features : tuple of str
-        The model's inputs.
-    weight_kind, positive, threshold, cuts, intersections, missing, rows, score_bins
-        As given to `evenhand.read`, checked.
-    """
-
+    # Column names.
     outcome: str | None = None
     decision: str | None = None
     score: str | None = None
     weight: str | None = None
-    groups: tuple[str, ...]
-    continuous: tuple[str, ...] = ()
-    features: tuple[str, ...] = ()
+    groups: tuple[str, ...]  # columns that become attributes
+    continuous: tuple[str, ...] = ()  # columns that stay numbers
+    features: tuple[str, ...] = ()  # the model's inputs
+    # As given to `evenhand.read`, checked.
     weight_kind: str = "auto"
     positive: Any = None
     threshold: float | None = None

@@ -6,11 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from evenhand.arrays import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -53,35 +49,20 @@ class Moments:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labels:
-    """Which original values of a column count as 1, and which as 0.
+    """Which original values of a column count as 1, and which as 0."""
 
-    Parameters
-    ----------
-    one, zero : tuple of str
-        The values as texts, such as ``("approved",)`` and ``("denied",)``. Empty where none occurs.
-    """
-
+    # The values as texts, such as ``("approved",)`` and ``("denied",)``. Empty where none occurs.
     one: tuple[str, ...]
     zero: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureType:
-    """How a feature was kept in its source, where numbers as floats, or texts, do not say it.
+    """How a feature was kept in its source, where numbers as floats, or texts, do not say it."""
 
-    Parameters
-    ----------
-    kind : {"integer", "truth", "category"}
-        Whole numbers, True and False, or one of fixed categories.
-    categories : tuple
-        The source's own values, in its order.
-    ordered : bool
-        Whether that order means something.
-    """
-
-    kind: str
-    categories: tuple[Any, ...] = ()
-    ordered: bool = False
+    kind: str  # whole numbers, True and False, or one of fixed categories; one of "integer", "truth", "category"
+    categories: tuple[Any, ...] = ()  # the source's own values, in its order
+    ordered: bool = False  # whether that order means something
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

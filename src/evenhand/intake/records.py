@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import BoolArray, FloatArray, IntArray
 from evenhand.errors import DataError
 from evenhand.intake.columns import Column
 from evenhand.intake.labels import check_positive, code_binary, positive_for
@@ -22,9 +22,6 @@ from evenhand.intake.parts import Attribute, Labels
 from evenhand.intake.weights import Weights, WeightSums, code_weights
 from evenhand.intake.wording import count_of, listing, number_text
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-
 MISSING_LABEL = "(missing)"
 MOST_LABELS = 1000
 LARGEST_VALUE = 1e100
@@ -32,19 +29,12 @@ LARGEST_VALUE = 1e100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreBins:
-    """Equal-width bins of a score.
+    """Equal-width bins of a score."""
 
-    Parameters
-    ----------
-    low, high : float
-        The range that is cut; 0 and 1 for a probability.
-    bins : int
-        How many bins.
-    """
-
+    # The range that is cut; 0 and 1 for a probability.
     low: float
     high: float
-    bins: int
+    bins: int  # how many bins
 
     @property
     def scale(self) -> float:
@@ -64,40 +54,23 @@ class ScoreBins:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Table:
-    """The needed columns of a source, by role.
+    """The needed columns of a source, by role."""
 
-    Parameters
-    ----------
-    outcome, decision, score : Column or None
-        In engine cells the score is the bin's number, and a numeric outcome is the cell's mean.
-    groups, continuous, features : mapping of str to Column
-        By name.
-    weights : WeightSums or None
-        Sums over each record's rows.
-    rows : ndarray or None
-        Rows of the source each record stands for; None when each is one.
-    bins : ScoreBins or None
-        The bins when the score is a bin's number.
-    numeric_outcome : bool
-        True when an engine already took the outcome as numeric.
-    moments : mapping of str to three arrays
-        Sums of w v, w² v, w² v² made by the engine.
-    notes : tuple of str
-        What was decided while reading.
-    """
-
+    # In engine cells the score is the bin's number, and a numeric outcome is the cell's mean.
     outcome: Column | None = None
     decision: Column | None = None
     score: Column | None = None
+    # By name.
     groups: Mapping[str, Column]
     continuous: Mapping[str, Column] = field(default_factory=dict)
     features: Mapping[str, Column] = field(default_factory=dict)
-    weights: WeightSums | None = None
-    rows: IntArray | None = None
-    bins: ScoreBins | None = None
-    numeric_outcome: bool = False
+    weights: WeightSums | None = None  # sums over each record's rows
+    rows: IntArray | None = None  # rows of the source each record stands for; None when each is one
+    bins: ScoreBins | None = None  # the bins when the score is a bin's number
+    numeric_outcome: bool = False  # True when an engine already took the outcome as numeric
+    # Sums of w v, w² v, w² v² made by the engine.
     moments: Mapping[str, tuple[FloatArray, FloatArray, FloatArray]] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what was decided while reading
 
     def noted(self, notes: Sequence[str]) -> Table:
         """Return the table with more notes."""
@@ -112,42 +85,24 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Records:
-    """Coded records that can be used, and the account of those that cannot.
+    """Coded records that can be used, and the account of those that cannot."""
 
-    Parameters
-    ----------
-    outcome, decision, score : ndarray or None
-        Floats; the score is the bin's number when `bins` is given.
-    outcome_kind, score_kind : str
-        As in `AuditData`.
-    attributes : tuple of Attribute
-        Without intersections.
-    continuous, features : mapping
-        By name.
-    labels : mapping of str to Labels
-        By role.
-    weights : Weights
-        Count and sampling weight of each record.
-    bins : ScoreBins or None
-        See `Table`.
-    moments : mapping
-        See `Table`.
-    rows_in, rows_used, dropped, notes
-        As in `AuditData`.
-    """
-
+    # Floats; the score is the bin's number when `bins` is given.
     outcome: FloatArray | None
+    # As in `AuditData`.
     outcome_kind: str
     decision: FloatArray | None
     score: FloatArray | None
     score_kind: str
-    attributes: tuple[Attribute, ...]
+    attributes: tuple[Attribute, ...]  # without intersections
+    # By name.
     continuous: Mapping[str, FloatArray]
     features: Mapping[str, Column]
-    labels: Mapping[str, Labels]
-    weights: Weights
-    bins: ScoreBins | None
-    moments: Mapping[str, tuple[FloatArray, FloatArray, FloatArray]]
+    labels: Mapping[str, Labels]  # by role
+    weights: Weights  # count and sampling weight of each record
+    bins: ScoreBins | None  # see `Table`
+    moments: Mapping[str, tuple[FloatArray, FloatArray, FloatArray]]  # see `Table`
+    # As in `AuditData`.
     rows_in: int
     rows_used: int
     dropped: Mapping[str, int]
@@ -226,16 +181,16 @@ class _Gone:
         self.dropped: dict[str, int] = {}
 
     @property
-    def kept(self) -> NDArray[np.bool_]:
+    def kept(self) -> BoolArray:
         return self.rows > 0
 
-    def some_kept(self, rows_in: int) -> NDArray[np.bool_]:
+    def some_kept(self, rows_in: int) -> BoolArray:
         if not self.kept.any():
             reasons = "; ".join(f"{reason}: {n:,}" for reason, n in self.dropped.items())
             raise DataError(f"All {count_of(rows_in, 'row')} are dropped ({reasons}); nothing is left to audit.")
         return self.kept
 
-    def drop(self, mask: NDArray[np.bool_], reason: str) -> None:
+    def drop(self, mask: BoolArray, reason: str) -> None:
         self.subtract(np.where(mask, self.rows, 0), reason)
 
     def subtract(self, rows: IntArray, reason: str) -> None:
@@ -327,7 +282,7 @@ def cut(values: FloatArray, points: tuple[float, ...]) -> tuple[IntArray, tuple[
     return np.where(np.isnan(values), -1, codes), (f"<{texts[0]}", *inner, f">={texts[-1]}")
 
 
-def _drop_missing_group(gone: _Gone, missing: NDArray[np.bool_], name: str, options: Options) -> None:
+def _drop_missing_group(gone: _Gone, missing: BoolArray, name: str, options: Options) -> None:
     n = int(gone.rows[missing].sum())
     if n and options.missing == "error":
         raise DataError(
@@ -357,7 +312,7 @@ def _attribute(
     return Attribute(name=name, labels=found, codes=place[codes])
 
 
-def _score(table: Table, options: Options, keep: NDArray[np.bool_]) -> tuple[FloatArray | None, str]:
+def _score(table: Table, options: Options, keep: BoolArray) -> tuple[FloatArray | None, str]:
     if table.score is None or options.score is None:
         return None, "none"
     values = numbers_of(table.score, options.score, "score")[keep]
@@ -385,7 +340,7 @@ def numbers_of(column: Column, name: str, role: str) -> FloatArray:
     return np.asarray(column.values, dtype=np.float64)
 
 
-def _refuse_infinite(outcome: FloatArray | None, keep: NDArray[np.bool_], name: str | None) -> None:
+def _refuse_infinite(outcome: FloatArray | None, keep: BoolArray, name: str | None) -> None:
     if outcome is not None and np.isinf(outcome[keep]).any():
         raise DataError(f"Outcome `{name}` is infinite in some rows; every outcome must be a finite number.")
     if outcome is not None:

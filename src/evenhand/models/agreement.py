@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray
 from evenhand.errors import DataError
 from evenhand.intake.data import AuditData
 from evenhand.models.audited import AuditedModel
-
-FloatArray = NDArray[np.float64]
 
 # A correlation so many standard errors below 0 is not chance: the model is turned around.
 REVERSED = -4.0

@@ -11,13 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray
 from evenhand.errors import UsageError
 from evenhand.kernels.flow.gradient_flow import TILE
 from evenhand.kernels.flow.perceptron import Perceptron
 
-FloatArray = NDArray[np.float64]
 Pull = Callable[[FloatArray], FloatArray]
 LINKS = ("logit", "probability", "identity")
 
@@ -36,27 +35,15 @@ class Network(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GradientModel:
-    """A model with gradients, in the coordinates of its own input matrix.
+    """A model with gradients, in the coordinates of its own input matrix."""
 
-    Parameters
-    ----------
-    network : Network
-        Outputs and pullback.
-    link : {"logit", "probability", "identity"}
-        What the outputs are: log-odds or class scores, probabilities, or predicted numbers.
-    classes : tuple or None
-        Class labels in the order of the outputs, where the model knows them.
-    tile : int
-        Rows to hand over at once.
-    name : str
-        For the report.
-    """
-
-    network: Network
+    network: Network  # outputs and pullback
+    # What the outputs are: log-odds or class scores, probabilities, or predicted numbers; one of "logit",
+    # "probability", "identity".
     link: str
-    classes: tuple[Any, ...] | None = None
-    tile: int = TILE
-    name: str = "model with gradients"
+    classes: tuple[Any, ...] | None = None  # class labels in the order of the outputs, where the model knows them
+    tile: int = TILE  # rows to hand over at once
+    name: str = "model with gradients"  # for the report
 
     def __post_init__(self) -> None:
         if self.link not in LINKS:
@@ -121,17 +108,10 @@ class CallableGradient:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rescaled:
-    """A network seen in other units: input = center + unit * x.
+    """A network seen in other units: input = center + unit * x."""
 
-    Parameters
-    ----------
-    network : Network
-        In its own units.
-    center, unit : ndarray, shape (inputs,)
-        Where zero lies and how long one step is.
-    """
-
-    network: Network
+    network: Network  # in its own units
+    # (inputs,): Where zero lies and how long one step is.
     center: FloatArray
     unit: FloatArray
 
@@ -148,21 +128,11 @@ class Rescaled:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prefixed:
-    """A network behind an affine map of its inputs: outputs at ``X @ matrix + offset``.
+    """A network behind an affine map of its inputs: outputs at ``X @ matrix + offset``."""
 
-    Parameters
-    ----------
-    network : Network
-        Behind the map.
-    matrix : ndarray, shape (inputs, network inputs)
-        The linear part.
-    offset : ndarray, shape (network inputs,)
-        The constant part.
-    """
-
-    network: Network
-    matrix: FloatArray
-    offset: FloatArray
+    network: Network  # behind the map
+    matrix: FloatArray  # (inputs, network inputs): The linear part
+    offset: FloatArray  # (network inputs,): The constant part
 
     def outputs(self, X: FloatArray) -> FloatArray:
         """Return the network's outputs behind the map."""
@@ -205,18 +175,10 @@ def prefixed(network: Network, matrix: FloatArray, offset: FloatArray) -> Networ
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Turned:
-    """A network of two classes with the classes in the other order.
+    """A network of two classes with the classes in the other order."""
 
-    Parameters
-    ----------
-    network : Network
-        With one output for its second class, or one for each.
-    top : float
-        The sum of the two answers where there is one output: 0 for log-odds, 1 for probabilities.
-    """
-
-    network: Network
-    top: float
+    network: Network  # with one output for its second class, or one for each
+    top: float  # the sum of the two answers where there is one output: 0 for log-odds, 1 for probabilities
 
     def outputs(self, X: FloatArray) -> FloatArray:
         """Return the network's outputs, turned."""

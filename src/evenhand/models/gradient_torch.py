@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray
 from evenhand.errors import UsageError
 from evenhand.kernels.flow.perceptron import Perceptron
 from evenhand.models.gradient import CallableGradient, GradientModel, Pull
-
-FloatArray = NDArray[np.float64]
 
 # Autograd has a fixed cost per call, so its tiles are larger than those of plain matrices.
 TORCH_TILE = 16384

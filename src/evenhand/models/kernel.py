@@ -6,9 +6,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from evenhand.arrays import FloatArray
 
 
 def is_kernel_machine(inner: Any) -> bool:

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from evenhand.arrays import BoolArray, FloatArray
 from evenhand.errors import DataError, UsageError
 from evenhand.kernels.flow.gradient_flow import QuadraticForm
 from evenhand.similarity.matched_pairs import drawn, pair_differences
 from evenhand.similarity.metric import FairMetric, MetricRows, largest_inputs
-
-FloatArray = NDArray[np.float64]
 
 
 class ComparablePairs:
@@ -89,7 +88,7 @@ class ComparablePairs:
         )
 
 
-def fit_comparable(gap: FloatArray, comparable: NDArray[np.bool_], l2: float) -> tuple[FloatArray, int]:
+def fit_comparable(gap: FloatArray, comparable: BoolArray, l2: float) -> tuple[FloatArray, int]:
     """Maximise the penalised likelihood over positive semi-definite matrices by projected gradient.
 
     Parameters

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand.errors import DataError, UsageError, near_matches
 from evenhand.intake.data import AuditData
-from evenhand.models import audited_model, boundary_distance
-from evenhand.models.mixed import category_columns, mixed_distance
+from evenhand.models import Moves, audited_model, boundary_distance
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -192,23 +191,11 @@ def _from_model(data: AuditData, model: Any, how: Distances, seed: int) -> Bound
         if name not in data.features:
             raise DataError(f"There is no feature column `{name}`.{near_matches(name, data.features)}")
     columns = {n: np.asarray(data.features[n]) for n in names}
-    frozen = category_columns(asked.source, columns, asked.types)
-    search = {"starts": how.starts, "rounds": how.rounds, "seed": seed}
-    if frozen:
-        found = mixed_distance(
-            asked.source, columns, types=asked.types, positive=asked.class_of_one(), threshold=asked.own_cut(),
-            norm=how.norm, scale=how.scale, method=how.method, categorical=how.categorical, delta=how.delta,
-            jumps=how.jumps, **search,
-        )  # fmt: skip
-    else:
-        X = np.column_stack([c.astype(float) for c in columns.values()])
-        if not np.isfinite(X).all():
-            wrong = names[int(np.flatnonzero(~np.isfinite(X).all(axis=0))[0])]
-            raise DataError(f"Feature `{wrong}` has missing or infinite values; fill or drop them first.")
-        found = boundary_distance(
-            asked.on_matrix(names), X, norm=how.norm, scale=how.scale, method=how.method,
-            categorical=[names.index(c) for c in how.categorical], delta=how.delta, jumps=how.jumps, **search,
-        )  # fmt: skip
+    moves = Moves(
+        norm=how.norm, scale=how.scale, method=how.method, categorical=how.categorical, delta=how.delta,
+        jumps=how.jumps, starts=how.starts, rounds=how.rounds, seed=seed,
+    )  # fmt: skip
+    found = boundary_distance(asked, columns, moves)
     decision = found.decision.astype(np.int64)
     if data.decision is not None:
         differ = int(data.count[decision != data.decision].sum())
