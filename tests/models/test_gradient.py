@@ -8,7 +8,7 @@ import pytest
 from evenhand.errors import DataError, UsageError
 from evenhand.kernels.flow.perceptron import Perceptron
 from evenhand.models import adapt
-from evenhand.models.gradient import CallableGradient, Rescaled, prefixed, rescaled
+from evenhand.models.gradient import CallableGradient, prefixed, rescaled
 from evenhand.models.gradient_view import view_model
 from evenhand.models.input_space import Input, InputSpace, numeric_space
 
@@ -201,7 +201,7 @@ def test_functions_with_their_jacobian():
 
 def test_rescaled_networks_have_rescaled_gradients():
     net = CallableGradient(lambda X: X @ [2.0, -1.0], lambda X: np.tile([2.0, -1.0], (len(X), 1)), link="logit")
-    scaled = Rescaled(net, np.array([1.0, 2.0]), np.array([10.0, 0.1]))
+    scaled = rescaled(net, np.array([1.0, 2.0]), np.array([10.0, 0.1]))
     out, pull = scaled.pullback(np.ones((1, 2)))
     assert out[0, 0] == pytest.approx(2 * 11 - 2.1)
     assert pull(np.ones((1, 1)))[0].tolist() == pytest.approx([20.0, -0.1])

@@ -160,10 +160,6 @@ _DECIDED: dict[str, Callable[[], AuditData]] = {
 def decided_names() -> Sequence[str]:
     """Return the names `load` takes.
 
-    Returns
-    -------
-    sequence of str
-
     Examples
     --------
     >>> decided_names()

@@ -29,12 +29,21 @@ class ColumnKind:
     low: float = -np.inf
     high: float = np.inf
 
+    @property
+    def size(self) -> int:
+        """How many categories it has."""
+        return 0 if self.categories is None else int(self.categories.size)
+
     def codes(self, values: NDArray[Any]) -> IntArray:
         """Return each value's place among the categories; -1 for one never seen."""
         assert self.categories is not None
         given = _sortable(values)
         at = np.minimum(np.searchsorted(self.categories, given), self.categories.size - 1)
         return np.where(self.categories[at] == given, at, -1)
+
+    def one_hot(self, values: NDArray[Any]) -> FloatArray:
+        """Return one column per category, 1 where a value is it."""
+        return np.asarray(self.codes(values)[:, None] == np.arange(self.size), dtype=float)
 
     def restore(self, numbers: FloatArray) -> NDArray[Any]:
         """Return numbers (or codes) as values of the column's own kind."""
@@ -51,15 +60,6 @@ def _sortable(values: NDArray[Any]) -> NDArray[Any]:
 
 def describe(columns: Columns) -> tuple[ColumnKind, ...]:
     """Decide for each column whether it holds numbers or categories.
-
-    Parameters
-    ----------
-    columns : mapping of str to ndarray
-        The table.
-
-    Returns
-    -------
-    tuple of ColumnKind
 
     Examples
     --------
@@ -107,5 +107,5 @@ def encode(kinds: tuple[ColumnKind, ...], columns: Columns, like: Columns) -> Fl
             spread = base.std() or 1.0
             parts.append(((np.asarray(columns[kind.name], dtype=float) - base.mean()) / spread)[:, None])
         else:
-            parts.append((kind.codes(columns[kind.name])[:, None] == np.arange(kind.categories.size)).astype(float))
+            parts.append(kind.one_hot(columns[kind.name]))
     return np.concatenate(parts, axis=1)

@@ -27,7 +27,7 @@ class Column:
     """One column, coded."""
 
     kind: str  # Numbers; True and False as 1.0 and 0.0; or codes into `labels`; one of "number", "truth", "label"
-    values: NDArray[Any]  # (records,): Floats with NaN where missing, or int codes with -1 where missing
+    values: NDArray[Any]  # (records,): floats with NaN where missing, or int codes with -1 where missing
     labels: tuple[str, ...] = ()  # the texts the codes stand for; empty for numbers
     source_type: FeatureType | None = None  # how the source kept it, where `kind` does not say all
 

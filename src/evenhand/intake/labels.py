@@ -60,7 +60,7 @@ ROLES = ("outcome", "decision", "model")
 class Coded(NamedTuple):
     """An outcome or a decision as numbers."""
 
-    values: FloatArray  # (records,): NaN where missing
+    values: FloatArray  # (records,): naN where missing
     kind: str  # what the values are; one of "binary", "numeric"
     labels: Labels | None = None  # which original values are 1 and which 0; None for numbers
     note: str | None = None  # what was decided on the user's behalf

@@ -123,13 +123,11 @@ def code_records(table: Table, options: Options) -> Records:
     continuous = {name: numbers_of(column, name, "continuous") for name, column in table.continuous.items()}
 
     gone = _Gone(rows)
-    for role, values in ((options.outcome, outcome), (options.decision, decision)):
-        if values is not None and role is not None:
-            gone.drop(np.isnan(values), f"`{role}` is missing")
+    numbers = {options.outcome: outcome, options.decision: decision}
+    gone.drop_missing({name: v for name, v in numbers.items() if name is not None and v is not None})
     for name, (codes, _) in groups.items():
         _drop_missing_group(gone, codes < 0, name, options)
-    for name, values in continuous.items():
-        gone.drop(np.isnan(values), f"`{name}` is missing")
+    gone.drop_missing(continuous)
     weights = code_weights(table.weights, options, rows, gone.kept)
     if weights.zero is not None:
         gone.subtract(weights.zero, f"`{options.weight}` is zero")
@@ -189,6 +187,10 @@ class _Gone:
             reasons = "; ".join(f"{reason}: {n:,}" for reason, n in self.dropped.items())
             raise DataError(f"All {count_of(rows_in, 'row')} are dropped ({reasons}); nothing is left to audit.")
         return self.kept
+
+    def drop_missing(self, columns: Mapping[str, FloatArray]) -> None:
+        for name, values in columns.items():
+            self.drop(np.isnan(values), f"`{name}` is missing")
 
     def drop(self, mask: BoolArray, reason: str) -> None:
         self.subtract(np.where(mask, self.rows, 0), reason)

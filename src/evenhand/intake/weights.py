@@ -22,13 +22,13 @@ SMALLEST, LARGEST = 1e-100, 1e100
 class WeightSums:
     """What must be known of the weights of each record's rows."""
 
-    # (records,): Sums of w and w².
+    # (records,): sums of w and w².
     total: FloatArray
     square: FloatArray
-    # (records,): Smallest and largest positive weight.
+    # (records,): smallest and largest positive weight.
     low: FloatArray
     high: FloatArray
-    # (records,): Rows whose weight is zero, is not whole, is NaN, infinite or negative.
+    # (records,): rows whose weight is zero, is not whole, is NaN, infinite or negative.
     zero: IntArray
     broken: IntArray
     bad: IntArray
@@ -58,7 +58,7 @@ class WeightSums:
 class Weights:
     """Count and sampling weight of each record."""
 
-    count: IntArray  # (records,): Rows the record stands for
+    count: IntArray  # (records,): rows the record stands for
     # Sums of w and w² over these rows; None when all weights are equal.
     total: FloatArray | None = None
     square: FloatArray | None = None

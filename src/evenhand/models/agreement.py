@@ -62,20 +62,6 @@ def check_agreement(
 ) -> tuple[str, ...]:
     """Compare a model with the decisions, scores and outcomes of the rows it is audited on.
 
-    Parameters
-    ----------
-    model : AuditedModel
-        The model.
-    data : AuditData
-        The rows.
-    score, decision : ndarray
-        What the model says about them.
-
-    Returns
-    -------
-    tuple of str
-        What a reader should know.
-
     Raises
     ------
     DataError

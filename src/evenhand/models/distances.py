@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.arrays import FloatArray
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.errors import UsageError
 from evenhand.models.audited import AuditedModel
 from evenhand.models.ground import Ground, find_ground
@@ -44,7 +44,9 @@ class BoundaryDistance:
     described: Mapping[str, Any]
 
 
-def boundary_distance(model: AuditedModel, columns: Columns, moves: Moves | None = None) -> BoundaryDistance:
+def boundary_distance(
+    model: AuditedModel, columns: Columns, moves: Moves | None = None, *, count: IntArray | None = None, seed: int = 0
+) -> BoundaryDistance:
     """Measure how far each row is from the nearest point with the other decision. [si2021] eq. (6)
 
     Numbers move. Categories (text, and numbers that a pipeline one-hot encodes) are frozen: the distance is to the
@@ -58,6 +60,10 @@ def boundary_distance(model: AuditedModel, columns: Columns, moves: Moves | None
         The model's inputs in their own units.
     moves : Moves, optional
         How a move is measured, and what jumps.
+    count : ndarray of int, shape (n,), optional
+        People that each row stands for; one by default.
+    seed : int
+        Of a search.
 
     Returns
     -------
@@ -80,12 +86,12 @@ def boundary_distance(model: AuditedModel, columns: Columns, moves: Moves | None
     """
     moves = moves or Moves()
     ground = find_ground(model, columns, moves.categorical)
-    unit, words = moves.unit(ground.X)
+    unit, words = moves.unit(ground.X, count)
     found = (
         _linear(ground, unit, moves)
         or _kernel(ground, moves)
         or _tree(ground, unit, moves)
-        or _search(ground, unit, moves)
+        or _search(ground, unit, moves, seed)
     )
     told = {"norm": moves.norm, "scale": words, "model": ground.name, **ground.told(), **found[1]}
     return BoundaryDistance(distance=found[0], decision=ground.decision, method=told["method"], described=told)
@@ -149,7 +155,7 @@ def _tree(ground: Ground, unit: FloatArray, moves: Moves) -> Measured | None:
     return far, {"method": "tree", "accuracy": "exact"}
 
 
-def _search(ground: Ground, unit: FloatArray, moves: Moves) -> Measured:
+def _search(ground: Ground, unit: FloatArray, moves: Moves, seed: int) -> Measured:
     if not ground.X.shape[1]:
         nothing = {"method": "search", "accuracy": "nothing moves", "excess_median": 0.0, "excess_high": 0.0}
         return np.full(len(ground.X), np.inf), nothing
@@ -159,6 +165,7 @@ def _search(ground: Ground, unit: FloatArray, moves: Moves) -> Measured:
         ground.X / unit,
         moves,
         shared=ground.shared,
+        seed=seed,
     )
     told: dict[str, Any] = {
         "method": "search",

@@ -107,42 +107,26 @@ class CallableGradient:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rescaled:
-    """A network seen in other units: input = center + unit * x."""
-
-    network: Network  # in its own units
-    # (inputs,): Where zero lies and how long one step is.
-    center: FloatArray
-    unit: FloatArray
-
-    def outputs(self, X: FloatArray) -> FloatArray:
-        """Return the network's outputs."""
-        return self.network.outputs(self.center + X * self.unit)
-
-    def pullback(self, X: FloatArray) -> tuple[FloatArray, Pull]:
-        """Return the outputs, and the map from output slopes to gradients in the new units."""
-        unit = self.unit.astype(X.dtype, copy=False)
-        out, pull = self.network.pullback(self.center.astype(X.dtype, copy=False) + X * unit)
-        return out, lambda slope: pull(slope) * unit
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Prefixed:
-    """A network behind an affine map of its inputs: outputs at ``X @ matrix + offset``."""
+    """A network behind an affine map of its inputs: outputs at ``X @ matrix + offset``, or ``X * matrix + offset``."""
 
-    network: Network  # behind the map
-    matrix: FloatArray  # (inputs, network inputs): The linear part
-    offset: FloatArray  # (network inputs,): The constant part
+    network: Network
+    matrix: FloatArray  # (inputs, network inputs), or one factor per input
+    offset: FloatArray  # (network inputs,)
 
     def outputs(self, X: FloatArray) -> FloatArray:
         """Return the network's outputs behind the map."""
-        return self.network.outputs(X @ self.matrix + self.offset)
+        return self.network.outputs(_mapped(X, self.matrix, self.offset))
 
     def pullback(self, X: FloatArray) -> tuple[FloatArray, Pull]:
         """Return the outputs, and the map from output slopes to gradients before the map."""
-        matrix = self.matrix.astype(X.dtype, copy=False)
-        out, pull = self.network.pullback(X @ matrix + self.offset.astype(X.dtype, copy=False))
-        return out, lambda slope: pull(slope) @ matrix.T
+        matrix, offset = (a.astype(X.dtype, copy=False) for a in (self.matrix, self.offset))
+        out, pull = self.network.pullback(_mapped(X, matrix, offset))
+        return out, lambda slope: pull(slope) @ matrix.T if matrix.ndim == 2 else pull(slope) * matrix
+
+
+def _mapped(X: FloatArray, matrix: FloatArray, offset: FloatArray) -> FloatArray:
+    return (X @ matrix if matrix.ndim == 2 else X * matrix) + offset
 
 
 def rescaled(network: Network, center: FloatArray, unit: FloatArray) -> Network:
@@ -156,7 +140,7 @@ def rescaled(network: Network, center: FloatArray, unit: FloatArray) -> Network:
     """
     if isinstance(network, Perceptron):
         return network.behind(np.diag(unit), center)
-    return Rescaled(network, center, unit)
+    return Prefixed(network, unit, center)
 
 
 def prefixed(network: Network, matrix: FloatArray, offset: FloatArray) -> Network:
@@ -214,7 +198,7 @@ def turned(network: Network, link: str) -> Network:
 def precision(network: Network) -> Any:
     """Return the floating point type in which a network wants to be followed."""
     inner = network
-    while isinstance(inner, (Rescaled, Prefixed, Turned)):
+    while isinstance(inner, (Prefixed, Turned)):
         inner = inner.network
     return getattr(inner, "dtype", np.float64)
 

@@ -108,19 +108,6 @@ def is_torch_module(model: Any) -> bool:
 def network_of(model: Any, X: FloatArray, *, task: str) -> GradientModel | None:
     """Return a model that is a network, with what its outputs are; None for anything else.
 
-    Parameters
-    ----------
-    model : object
-        A `GradientModel`, a `CallableGradient`, a torch module or a `TorchGradient`.
-    X : ndarray, shape (rows, inputs)
-        A few rows to look at what it returns.
-    task : {"classes", "regression"}
-        Decides what the outputs of a bare module are.
-
-    Returns
-    -------
-    GradientModel or None
-
     Examples
     --------
     >>> network_of(lambda X: X[:, 0], np.zeros((1, 1)), task="classes") is None
@@ -136,21 +123,7 @@ def network_of(model: Any, X: FloatArray, *, task: str) -> GradientModel | None:
 
 
 def torch_model(model: Any, X: FloatArray, *, task: str) -> GradientModel:
-    """Adapt a torch module, or a `TorchGradient` that says what its outputs are.
-
-    Parameters
-    ----------
-    model : torch.nn.Module or TorchGradient
-        The model.
-    X : ndarray, shape (rows, inputs)
-        A few rows to look at what it returns.
-    task : {"classes", "regression"}
-        Decides what the outputs of a bare module are.
-
-    Returns
-    -------
-    GradientModel
-    """
+    """Adapt a torch module, or a `TorchGradient` that says what its outputs are."""
     if isinstance(model, TorchGradient):
         wrapped = model
     else:

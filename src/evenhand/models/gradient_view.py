@@ -29,7 +29,7 @@ class ModelView:
     score: Callable[[FloatArray], FloatArray]  # outputs at a matrix of coordinates, shape (rows, outputs)
     loss: Loss  # what is made larger
     task: str  # what the outcome is; one of "binary", "multiclass", "regression"
-    y: FloatArray  # (rows,): Class numbers, or values
+    y: FloatArray  # (rows,): class numbers, or values
     labels: tuple[str, ...]  # names of the classes; empty for regression
     tile: int  # rows to hand over at once
     notes: tuple[str, ...] = ()  # what was decided on the user's behalf

@@ -37,16 +37,16 @@ class Ground:
     # Columns that move, and columns that stay as they are.
     moving: tuple[str, ...]
     frozen: tuple[str, ...] = ()
-    X: FloatArray  # (n, p): Numbers in their own units
-    jumps: BoolArray  # (p,): Numbers that jump instead of moving
-    decision: FloatArray  # (n,): The model's decisions
+    X: FloatArray  # (n, p): numbers in their own units
+    jumps: BoolArray  # (p,): numbers that jump instead of moving
+    decision: FloatArray  # (n,): the model's decisions
     # From points, shape (m, p), and the rows they were moved from to decisions, and to score minus threshold.
     decide: AskRows
     margin: AskRows
     shared: bool  # whether a point's decision does not depend on whose point it is: no row has categories of its own
     surface: Surface | None  # the classifier, where moves are affine before it; None when the model is asked as a whole
-    E: FloatArray  # (n, q): The rows as the classifier takes them
-    A: FloatArray  # (p, q): The step of each number in them
+    E: FloatArray  # (n, q): the rows as the classifier takes them
+    A: FloatArray  # (p, q): the step of each number in them
     # From the classifier's coefficients to what each jumping column adds to the margin, shape (n, jumping).
     parts: Callable[[FloatArray], FloatArray]
 

@@ -44,7 +44,7 @@ class InputSpace:
 
     inputs: tuple[Input, ...]  # one per coordinate
     encode: Callable[[Columns], FloatArray]  # columns to a matrix of shape (rows, inputs)
-    # (inputs,): Length of one step in the model's own inputs; None when the coordinates are those inputs.
+    # (inputs,): length of one step in the model's own inputs; None when the coordinates are those inputs.
     unit: FloatArray | None = None
 
     @property

@@ -13,15 +13,6 @@ from evenhand.arrays import FloatArray
 def is_kernel_machine(inner: Any) -> bool:
     """Say whether an estimator, or the last step of a pipeline, is a sum of kernels over support vectors.
 
-    Parameters
-    ----------
-    inner : object
-        A fitted estimator.
-
-    Returns
-    -------
-    bool
-
     Examples
     --------
     >>> is_kernel_machine(object())

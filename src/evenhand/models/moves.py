@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evenhand.arrays import FloatArray
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.errors import DataError, UsageError
 
 NORMS = {"l2": 2.0, "l1": 1.0, "linf": math.inf}
@@ -34,8 +34,8 @@ class Moves:
         That price, in the units of the other features.
     jumps : {"together", "each"}
         One price for all columns together, or one for each that changes; see `evenhand.models.linear.plane_distance`.
-    starts, rounds, seed : int
-        Of a search: rows to start towards, rounds of improvement, and the choice of rows that are searched again.
+    starts, rounds : int
+        Effort of a search: rows to start towards, and rounds of improvement.
 
     Examples
     --------
@@ -51,21 +51,21 @@ class Moves:
     jumps: str = "together"
     starts: int = 3
     rounds: int = 2
-    seed: int = 0
 
     def __post_init__(self) -> None:
         for option, value, allowed in (("norm", self.norm, NORMS), ("method", self.method, METHODS)):
             if value not in allowed:
                 raise UsageError(f"`{option}` is `{value}`; allowed: {', '.join(f'`{n}`' for n in allowed)}.")
 
-    def unit(self, X: FloatArray) -> tuple[FloatArray, str]:
-        """Return the unit of each column that moves, and its name for reports."""
+    def unit(self, X: FloatArray, count: IntArray | None = None) -> tuple[FloatArray, str]:
+        """Return the unit of each column that moves, and its name for reports; a row counts its people."""
         if isinstance(self.scale, str):
             if self.scale not in SCALES:
                 allowed = ", ".join(f"`{s}`" for s in SCALES)
                 raise UsageError(f"`scale` is `{self.scale}`; allowed: {allowed} or one number per feature.")
             if self.scale == "none":
                 return np.ones(X.shape[1]), "the features' own units"
+            X = X if count is None else np.repeat(X, count, axis=0)
             spread = X.std(axis=0) if self.scale == "std" else X.max(axis=0) - X.min(axis=0)
             words = "standard deviations" if self.scale == "std" else "ranges"
             return np.where(spread > 0, spread, 1.0), f"{words} of the audited data"

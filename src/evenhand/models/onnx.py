@@ -16,17 +16,7 @@ _KINDS = {"float": np.float32, "double": np.float64, "int64": np.int64, "int32":
 
 
 def onnx_session(path: Path) -> Any:
-    """Open an ONNX file.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Returns
-    -------
-    onnxruntime.InferenceSession
-    """
+    """Open an ONNX file."""
     try:
         import onnxruntime  # type: ignore[import-not-found,unused-ignore]
     except ImportError as error:

@@ -26,7 +26,7 @@ _STEP = 1e-4  # of finite differences
 class Searched:
     """What a search found."""
 
-    distance: FloatArray  # (n,): An upper bound of the distance to the boundary
+    distance: FloatArray  # (n,): an upper bound of the distance to the boundary
     # How much shorter, relatively, a search with four times the effort was on some rows: the middle one and the
     # 95 % point.
     excess_median: float
@@ -34,7 +34,7 @@ class Searched:
 
 
 def search_boundary(
-    decide: AskRows, score: AskRows | None, Z: FloatArray, moves: Moves, *, shared: bool = False
+    decide: AskRows, score: AskRows | None, Z: FloatArray, moves: Moves, *, shared: bool = False, seed: int = 0
 ) -> Searched:
     """Search the boundary from every row.
 
@@ -55,6 +55,8 @@ def search_boundary(
         Length of a move, and effort.
     shared : bool
         Whether a point's decision does not depend on whose point it is.
+    seed : int
+        For the choice of rows that are searched again.
 
     Returns
     -------
@@ -84,7 +86,7 @@ def search_boundary(
     found = _nearest(ask, Z, everyone, moves)
     if not np.isfinite(found).any():
         return Searched(distance=found, excess_median=0.0, excess_high=0.0)
-    picked = stream(moves.seed, "models/search").choice(len(Z), size=min(_CHECKED, len(Z)), replace=False)
+    picked = stream(seed, "models/search").choice(len(Z), size=min(_CHECKED, len(Z)), replace=False)
     again = _nearest(ask, Z, picked, replace(moves, starts=4 * moves.starts, rounds=2 * moves.rounds))
     reached = np.isfinite(again)
     excess = np.maximum(0.0, 1 - again[reached] / np.maximum(found[picked][reached], 1e-300))

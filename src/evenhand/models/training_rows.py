@@ -39,18 +39,6 @@ QUESTION = (
 def training_rows(model: AuditedModel, data: AuditData) -> str:
     """Ask whether the model has seen these rows, or say that it looks so.
 
-    Parameters
-    ----------
-    model : AuditedModel
-        The model.
-    data : AuditData
-        The rows.
-
-    Returns
-    -------
-    str
-        A sentence for the reader: a question, or a warning with its figures.
-
     Examples
     --------
     >>> data = AuditData.from_arrays(decision=[0, 1], groups={"g": ["a", "b"]}, features={"x": [0.2, 0.7]})

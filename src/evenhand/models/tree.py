@@ -13,15 +13,6 @@ from evenhand.models.moves import length
 def is_tree(inner: Any) -> bool:
     """Say whether an estimator is one decision tree.
 
-    Parameters
-    ----------
-    inner : object
-        A fitted estimator.
-
-    Returns
-    -------
-    bool
-
     Examples
     --------
     >>> is_tree(object())

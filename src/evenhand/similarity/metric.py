@@ -21,7 +21,7 @@ class GroupTable:
 
     name: str  # the attribute
     labels: tuple[str, ...]  # its groups
-    table: FloatArray  # (rows, groups): Counts; a resample has other counts
+    table: FloatArray  # (rows, groups): counts; a resample has other counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -66,7 +66,7 @@ class SensitiveDirection:
     attribute: str | None  # the protected attribute; None for a column that was stated
     # The group that lies further along the direction, by its place among the labels; None for a number.
     group: int | None
-    direction: FloatArray  # (inputs,): Of length one
+    direction: FloatArray  # (inputs,): of length one
     strength: float  # length of the coefficients it was made from; 1 for a column
     column: bool  # whether it is an input that itself holds the attribute
     label: str  # what it predicts, in words

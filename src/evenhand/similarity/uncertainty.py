@@ -18,9 +18,9 @@ class MetricSpread:
     """Refits of a metric on bootstrap resamples of its rows."""
 
     forms: tuple[QuadraticForm, ...]  # one per refit that could be made
-    # (refits,): Largest principal angle in degrees between each refit's free directions and the fitted ones.
+    # (refits,): largest principal angle in degrees between each refit's free directions and the fitted ones.
     largest_angle: FloatArray
-    # (refits,): Spectral norm of the change of the matrix; delta_d of [maity2021] A.4 is twice this.
+    # (refits,): spectral norm of the change of the matrix; delta_d of [maity2021] A.4 is twice this.
     distance: FloatArray
     failed: int  # resamples on which the metric could not be fitted
 
