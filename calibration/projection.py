@@ -23,7 +23,8 @@ import numpy as np
 
 from evenhand.audits.projection import audit_projection
 from evenhand.intake.data import AuditData
-from evenhand.models import as_model, boundary_distance
+from evenhand.models import Moves, adapt, boundary_distance
+from evenhand.models.surface import matrix_surface
 
 SIZES = (500, 2000)
 POPULATION = 20_000
@@ -96,14 +97,13 @@ def fitted(kind: str) -> Callable[..., dict[str, Any]]:
         if kind == "mixed":
             X[:, 3] = rng.integers(0, 3, POPULATION)
         model, options = _model(kind, X[:2000], outcome[:2000])
+        columns = {f"x{j}": column for j, column in enumerate(X.T)}
+        asked = adapt(model, columns)
         if options.pop("margin", False):
-            score = np.asarray(model.score(X))
-            return {
-                "outcome": outcome,
-                "decision": (score >= model.threshold).astype(int),
-                "distance": np.abs(score - model.threshold),
-            }
-        found = boundary_distance(model, X, **options)
+            surface = matrix_surface(asked, list(columns))
+            margin = surface.score(X) - surface.threshold
+            return {"outcome": outcome, "decision": (margin >= 0).astype(int), "distance": np.abs(margin)}
+        found = boundary_distance(asked, columns, Moves(**options))
         distance = found.distance**2 if kind == "kernel squared" else found.distance
         return {
             "outcome": outcome,
@@ -135,22 +135,22 @@ def _model(kind: str, X: np.ndarray, y: np.ndarray) -> tuple[Any, dict[str, Any]
     from sklearn.tree import DecisionTreeClassifier
 
     if kind in ("linear l2", "linear l1", "linear linf"):
-        return as_model(LogisticRegression().fit(X, y)), {"norm": kind.split()[1]}
+        return LogisticRegression().fit(X, y), {"norm": kind.split()[1]}
     if kind == "mixed":
-        return as_model(LogisticRegression().fit(X, y)), {"categorical": [3], "delta": 0.5}
+        return LogisticRegression().fit(X, y), {"categorical": ["x3"], "delta": 0.5}
     if kind.startswith("kernel"):
-        return as_model(SVC(gamma=0.3).fit(X[:600], y[:600])), {"method": "kernel"}
+        return SVC(gamma=0.3).fit(X[:600], y[:600]), {"method": "kernel"}
     if kind == "tree":
-        return as_model(DecisionTreeClassifier(max_leaf_nodes=20, random_state=0).fit(X, y)), {}
+        return DecisionTreeClassifier(max_leaf_nodes=20, random_state=0).fit(X, y), {}
     if kind == "forest":
-        return as_model(RandomForestClassifier(20, min_samples_leaf=10, random_state=0).fit(X, y)), {
+        return RandomForestClassifier(20, min_samples_leaf=10, random_state=0).fit(X, y), {
             "starts": 2,
             "rounds": 1,
         }
     boosted = GradientBoostingClassifier(n_estimators=30, random_state=0).fit(X, y)
     if kind == "boosting margin":
-        return as_model(boosted), {"margin": True}
-    return as_model(boosted), {"starts": 2, "rounds": 1}
+        return boosted, {"margin": True}
+    return boosted, {"starts": 2, "rounds": 1}
 
 
 def designs() -> list[Design]:

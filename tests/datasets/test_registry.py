@@ -37,14 +37,15 @@ def small(nowhere, monkeypatch):
         origin="a test",
         sha256=(hashlib.sha256(SMALL).hexdigest(),),
     )
-    monkeypatch.setattr(registry, "SOURCES", (*registry.SOURCES, entry))
+    known = (*registry.sources(), entry)
+    monkeypatch.setattr(registry, "sources", lambda: known)
     return nowhere
 
 
 def test_names_are_unique_and_every_checksum_is_one():
-    names = [s.name for s in registry.SOURCES]
+    names = [s.name for s in registry.sources()]
     assert len(names) == len(set(names)) == 21
-    checksums = [c for s in registry.SOURCES for c in s.sha256]
+    checksums = [c for s in registry.sources() for c in s.sha256]
     assert len(checksums) == len(set(checksums))
     assert all(len(c) == 64 and int(c, 16) for c in checksums)
 

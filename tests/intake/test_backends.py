@@ -17,7 +17,7 @@ import pyarrow.parquet
 import pytest
 
 from evenhand.intake import AuditData, read
-from evenhand.intake.values import value_names
+from evenhand.intake.summed_values import value_names
 
 Rows = dict[str, list[Any]]
 LOCAL = (
@@ -270,7 +270,7 @@ def test_an_engine_collects_rows_for_a_continuous_attribute(kind: str, make: Cal
 def test_an_outcome_that_only_looks_binary_at_first_is_numeric(
     kind: str, make: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evenhand.intake.engines.query.PEEK", 2)
+    monkeypatch.setattr("evenhand.intake.engines.one_pass.PEEK", 2)
     table = {"y": [0.0, 1.0, 2.5, 7.0], "g": ["a", "b", "a", "b"], "s": [0.1, 0.2, 0.3, 0.4]}
     for extra in ({}, {"score": "s"}):
         data = read(make(kind, table), outcome="y", groups="g", **extra)

@@ -153,7 +153,7 @@ def test_an_identifier_is_refused() -> None:
 def test_too_many_cells_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     import duckdb
 
-    monkeypatch.setattr("evenhand.intake.engines.query.MOST_CELLS", 50)
+    monkeypatch.setattr("evenhand.intake.engines.one_pass.MOST_CELLS", 50)
     with duckdb.connect() as connection:
         table = connection.sql("SELECT i % 2 AS y, i % 3 AS g, 'n' || i AS id FROM range(100) r(i)")
         with pytest.raises(DataError, match=r"more than 50 cells; column `id` looks like an identifier"):

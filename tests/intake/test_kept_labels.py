@@ -7,7 +7,7 @@ import pytest
 
 import evenhand as eh
 from evenhand.errors import UsageError
-from evenhand.intake.data import FeatureType, Labels
+from evenhand.intake.parts import FeatureType, Labels
 
 TABLE = {
     "y": ["approved", "denied", "Denied.", "approved"] * 3,

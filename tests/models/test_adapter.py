@@ -12,7 +12,7 @@ from sklearn.svm import SVC
 
 import evenhand as eh
 from evenhand.errors import DataError, UsageError
-from evenhand.models import adapt, audited_model, boundary_distance
+from evenhand.models import Moves, adapt, audited_model, boundary_distance
 
 RNG = np.random.default_rng(0)
 N = 300
@@ -84,7 +84,7 @@ def test_the_estimator_s_own_rule_decides():
     fitted = FixedThresholdClassifier(LogisticRegression(), threshold=0.2).fit(X, Y)
     asked = audited_model(fitted, read(outcome=Y))
     np.testing.assert_array_equal(asked.decide(COLUMNS), fitted.predict(X))
-    line, tuned = fitted.estimator_, boundary_distance(asked.on_matrix(["x", "z"]), X, scale="none")
+    line, tuned = fitted.estimator_, boundary_distance(asked, COLUMNS, Moves(scale="none"))
     np.testing.assert_array_equal(tuned.decision, fitted.predict(X))
     far = np.abs(line.decision_function(X) - np.log(0.2 / 0.8)) / np.linalg.norm(line.coef_)
     np.testing.assert_allclose(tuned.distance, far, rtol=1e-6)

@@ -7,7 +7,8 @@ import pytest
 
 from evenhand.errors import DataError, UsageError
 from evenhand.kernels.flow.perceptron import Perceptron
-from evenhand.models.gradient import CallableGradient, Rescaled, prefixed, rescaled
+from evenhand.models import adapt
+from evenhand.models.gradient import CallableGradient, prefixed, rescaled
 from evenhand.models.gradient_view import view_model
 from evenhand.models.input_space import Input, InputSpace, numeric_space
 
@@ -38,6 +39,10 @@ Y = (FRAME["age"] / 20 + (FRAME["job"] == "nurse") + RNG.normal(size=N) > 2.6).a
 Y3 = np.digitize(FRAME["age"] + RNG.normal(0, 8, N), [32, 50]).astype(float)
 VALUE = FRAME["income"] / 1e4 + FRAME["age"] / 30 + RNG.normal(size=N)
 NUMBERS = ["age", "income"]
+
+
+def viewed(model, features, outcome, kind, **asked):
+    return view_model(adapt(model, features, numeric_outcome=kind != "binary"), features, outcome, kind, **asked)
 
 
 def frame(columns=FRAME):
@@ -91,7 +96,7 @@ def assert_gradient(view, X, tolerance=1e-6):
 def test_gradients_in_pipelines_against_finite_differences(model, y):
     fitted = pipeline(model).fit(frame(), y)
     kind = "binary" if set(np.unique(y)) == {0.0, 1.0} else "numeric"
-    view = view_model(fitted, FRAME, y, kind)
+    view = viewed(fitted, FRAME, y, kind)
     X = view.space.encode(FRAME)
     assert_gradient(view, X)
     if hasattr(fitted, "predict_proba"):
@@ -106,7 +111,7 @@ def test_gradients_in_pipelines_against_finite_differences(model, y):
 @pytest.mark.parametrize("scaler", [StandardScaler(), MinMaxScaler(), RobustScaler()], ids=lambda s: type(s).__name__)
 def test_movement_is_told_in_the_users_columns_and_units(scaler):
     fitted = pipeline(LogisticRegression(), scaler).fit(frame(), Y)
-    space = view_model(fitted, FRAME, Y, "binary").space
+    space = viewed(fitted, FRAME, Y, "binary").space
     assert space.names == ("age", "income", "job=clerk", "job=nurse", "job=smith")
     first = {"age": np.array([40.0]), "income": np.array([3e4]), "job": np.array(["clerk"])}
     later = {"age": np.array([45.0]), "income": np.array([2.9e4]), "job": np.array(["smith"])}
@@ -122,7 +127,7 @@ def test_steps_that_cannot_be_followed_keep_their_own_names():
 
     last = LogisticRegression(max_iter=500)
     fitted = make_pipeline(StandardScaler(), PolynomialFeatures(2), last).fit(frame()[NUMBERS], Y)
-    view = view_model(fitted, {k: FRAME[k] for k in NUMBERS}, Y, "binary")
+    view = viewed(fitted, {k: FRAME[k] for k in NUMBERS}, Y, "binary")
     assert view.space.names == ("1", "age", "income", "age^2", "age income", "income^2")
     assert_gradient(view, view.space.encode({k: FRAME[k] for k in NUMBERS}))
 
@@ -136,7 +141,7 @@ def test_people_are_moved_before_projections_never_behind_them(last):
     numbers = {k: FRAME[k] for k in NUMBERS}
     for steps in ([PCA(1, whiten=True), StandardScaler()], [ProjectSensitive([[1.0, 0.0]])]):
         fitted = make_pipeline(StandardScaler(), *steps, last).fit(frame()[NUMBERS], Y)
-        view = view_model(fitted, numbers, Y, "binary")
+        view = viewed(fitted, numbers, Y, "binary")
         X = view.space.encode(numbers)
         assert view.space.names == ("age", "income")
         p = view.score(X)
@@ -149,12 +154,12 @@ def test_people_are_moved_before_projections_never_behind_them(last):
 
 def test_models_without_gradient_are_black_boxes():
     forest = pipeline(RandomForestClassifier(5, random_state=0)).fit(frame(), Y)
-    view = view_model(forest, FRAME, Y, "binary", clip=0.01)
+    view = viewed(forest, FRAME, Y, "binary", clip=0.01)
     assert view.network is None
     X = view.space.encode(FRAME)
     np.testing.assert_allclose(view.score(X), forest.predict_proba(frame()))
     boosted = HistGradientBoostingClassifier(max_iter=5).fit(frame()[NUMBERS], Y)
-    view = view_model(boosted, {k: FRAME[k] for k in NUMBERS}, Y, "binary")
+    view = viewed(boosted, {k: FRAME[k] for k in NUMBERS}, Y, "binary")
     np.testing.assert_allclose(
         view.score(view.space.encode(FRAME)), boosted.predict_proba(frame()[NUMBERS]), rtol=1e-12
     )
@@ -167,7 +172,7 @@ def test_a_callable_on_columns_with_text_goes_there_and_back():
         seen.append(table)
         return np.where(table["job"] == "nurse", 0.8, 0.3)
 
-    view = view_model(remote, FRAME, Y, "binary")
+    view = viewed(remote, FRAME, Y, "binary")
     X = view.space.encode(FRAME)
     np.testing.assert_allclose(view.score(X)[:, 0], remote(frame()))
     np.testing.assert_allclose(seen[-2]["age"], FRAME["age"])
@@ -186,7 +191,7 @@ def test_functions_with_their_jacobian():
         return p[:, :, None] * (W.T[None] - (p @ W.T)[:, None, :])
 
     numbers = {"a": RNG.normal(size=N), "b": RNG.normal(size=N)}
-    view = view_model(CallableGradient(probability, jacobian, classes=(0, 1, 2)), numbers, Y3, "numeric")
+    view = viewed(CallableGradient(probability, jacobian, classes=(0, 1, 2)), numbers, Y3, "numeric")
     assert view.task == "multiclass"
     assert_gradient(view, view.space.encode(numbers))
     wrong = CallableGradient(probability, lambda X: np.zeros((len(X), 2)), classes=(0, 1, 2))
@@ -196,7 +201,7 @@ def test_functions_with_their_jacobian():
 
 def test_rescaled_networks_have_rescaled_gradients():
     net = CallableGradient(lambda X: X @ [2.0, -1.0], lambda X: np.tile([2.0, -1.0], (len(X), 1)), link="logit")
-    scaled = Rescaled(net, np.array([1.0, 2.0]), np.array([10.0, 0.1]))
+    scaled = rescaled(net, np.array([1.0, 2.0]), np.array([10.0, 0.1]))
     out, pull = scaled.pullback(np.ones((1, 2)))
     assert out[0, 0] == pytest.approx(2 * 11 - 2.1)
     assert pull(np.ones((1, 1)))[0].tolist() == pytest.approx([20.0, -0.1])
@@ -230,7 +235,7 @@ def test_matrices_are_rewritten_where_others_are_wrapped():
 def test_errors_say_what_is_wrong(columns, outcome, kind, message):
     fitted = LogisticRegression().fit(frame()[NUMBERS], Y)
     with pytest.raises(DataError, match=message):
-        view_model(fitted, columns, outcome, kind)
+        viewed(fitted, columns, outcome, kind)
 
 
 def test_text_for_a_model_of_numbers_is_refused():
@@ -243,10 +248,10 @@ def test_text_for_a_model_of_numbers_is_refused():
 def test_not_a_model_and_wrong_loss():
     numbers = {k: FRAME[k] for k in NUMBERS}
     with pytest.raises(UsageError, match="is not a model"):
-        view_model(object(), numbers, Y, "binary")
+        viewed(object(), numbers, Y, "binary")
     fitted = LogisticRegression().fit(frame()[NUMBERS], Y)
     with pytest.raises(UsageError, match="`loss` is `squared`; allowed for this outcome: `log`"):
-        view_model(fitted, numbers, Y, "binary", loss="squared")
+        viewed(fitted, numbers, Y, "binary", loss="squared")
 
 
 def test_unknown_columns_are_named_with_near_matches():
@@ -258,7 +263,7 @@ def test_unknown_columns_are_named_with_near_matches():
 
 def test_class_names_are_stated():
     fitted = LogisticRegression().fit(frame()[NUMBERS], np.where(Y == 1, "yes", "no"))
-    view = view_model(fitted, {k: FRAME[k] for k in NUMBERS}, Y, "binary")
+    view = viewed(fitted, {k: FRAME[k] for k in NUMBERS}, Y, "binary")
     assert view.notes == ("Class `yes` of the model `LogisticRegression` is taken to be decision 1.",)
 
 
@@ -273,7 +278,7 @@ def test_onnx_sessions_are_black_boxes():
     numbers = {k: FRAME[k] for k in NUMBERS}
     X = np.column_stack(list(numbers.values())).astype(np.float32)
     forest = GradientBoostingClassifier(n_estimators=10, random_state=0).fit(X, Y)
-    view = view_model(exported(forest, ()), numbers, Y, "binary")
+    view = viewed(exported(forest, ()), numbers, Y, "binary")
     assert view.network is None
     np.testing.assert_allclose(view.score(view.space.encode(numbers)), forest.predict_proba(X), atol=1e-5)
 
@@ -282,6 +287,6 @@ def test_onnx_inputs_are_taken_by_name_not_by_place():
     numbers = {k: FRAME[k] for k in NUMBERS}
     X = np.column_stack(list(numbers.values())).astype(np.float32)
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, Y)
-    view = view_model(exported(model, NUMBERS), dict(reversed(numbers.items())), Y, "binary")
+    view = viewed(exported(model, NUMBERS), dict(reversed(numbers.items())), Y, "binary")
     assert [i.column for i in view.space.inputs] == list(NUMBERS)
     np.testing.assert_allclose(view.score(view.space.encode(numbers)), model.predict_proba(X), atol=1e-5)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from evenhand.errors import UsageError
+from evenhand.models import adapt
 from evenhand.models.gradient_torch import TorchGradient, layers_as_matrices, torch_model
 from evenhand.models.gradient_view import view_model
 
@@ -16,6 +17,10 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4))
 Y = RNG.integers(2, size=60).astype(float)
 FEATURES = {f"x{j}": X[:, j] for j in range(4)}
+
+
+def viewed(model, features, outcome, kind, **asked):
+    return view_model(adapt(model, features, numeric_outcome=kind != "binary"), features, outcome, kind, **asked)
 
 
 def net(outputs=2, dtype=torch.float64, activation=nn.Tanh):
@@ -38,7 +43,7 @@ class Odd(nn.Module):
 
 @pytest.mark.parametrize("make", [lambda: net(2), lambda: net(1), lambda: Odd().double()])
 def test_gradients_against_finite_differences(make):
-    view = view_model(TorchGradient(make()), FEATURES, Y, "binary")
+    view = viewed(TorchGradient(make()), FEATURES, Y, "binary")
     out, pull = view.network.pullback(X)
     g = pull(view.loss.slope(out, Y))
     h = 1e-5
@@ -57,7 +62,7 @@ def test_the_module_is_left_as_found():
     before = {k: v.clone() for k, v in module.state_dict().items()}
     modes = [m.training for m in module.modules()]
     generator = torch.get_rng_state()
-    view = view_model(module, FEATURES, Y, "binary")
+    view = viewed(module, FEATURES, Y, "binary")
     for _ in range(3):
         out, pull = view.network.pullback(X)
         pull(np.ones_like(out))
@@ -118,14 +123,14 @@ def test_probabilities_must_be_announced():
     soft = nn.Sequential(net(dtype=torch.float32), nn.Softmax(dim=1))
     with pytest.raises(UsageError, match="look like probabilities"):
         torch_model(soft, X, task="classes")
-    announced = view_model(TorchGradient(soft, link="probability"), FEATURES, Y, "binary")
-    logits = view_model(net(dtype=torch.float32), FEATURES, Y, "binary")
+    announced = viewed(TorchGradient(soft, link="probability"), FEATURES, Y, "binary")
+    logits = viewed(net(dtype=torch.float32), FEATURES, Y, "binary")
     a, b = (v.loss.log_value(v.network.outputs(X), Y) for v in (announced, logits))
     np.testing.assert_allclose(a, b, atol=1e-5)
 
 
 def test_regression_and_constant_outputs():
-    value = view_model(net(1), FEATURES, 3 * X[:, 0], "numeric")
+    value = viewed(net(1), FEATURES, 3 * X[:, 0], "numeric")
     assert (value.task, value.loss.name) == ("regression", "squared")
 
     class Constant(nn.Module):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evenhand.errors import UsageError
-from evenhand.intake.data import Labels
+from evenhand.intake.parts import Labels
 from evenhand.models.orientation import class_of_one
 
 WORDS = {"decision": Labels(one=("approved",), zero=("denied",))}

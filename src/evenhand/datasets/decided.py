@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evenhand.datasets.files import Column, missing, table
+from evenhand.arrays import BoolArray, FloatArray
+from evenhand.datasets.files import Values, missing, table
 from evenhand.datasets.registry import source
 from evenhand.errors import DataError, UsageError, near_matches
 from evenhand.intake.data import AuditData
 from evenhand.kernels.shared.logistic import fit_logistic
-
-FloatArray = NDArray[np.float64]
 
 # Sex and race are not inputs: the audit asks what a model does to groups it does not see. `education` says
 # the same as `education_num`; `fnlwgt` is the survey's weight, not a property of the person.
@@ -29,7 +27,7 @@ COMPAS_FEATURES = (
 )
 
 
-def adult_table() -> dict[str, Column]:
+def adult_table() -> dict[str, Values]:
     """Return all 48,842 rows of Adult as one array per column.
 
     Returns
@@ -89,14 +87,14 @@ def adult(model: str = "logistic") -> AuditData:
     )
 
 
-def _known(column: Column) -> Column:
+def _known(column: Values) -> Values:
     """Write a missing text as the word ``unknown``: one more category for the model."""
     if column.dtype != object:
         return column
     return np.where(missing(column), "unknown", column).astype(np.str_)
 
 
-def _design(columns: dict[str, Column], train: NDArray[np.bool_]) -> FloatArray:
+def _design(columns: dict[str, Values], train: BoolArray) -> FloatArray:
     numbers = np.column_stack([columns[name].astype(np.float64) for name in ADULT_NUMBERS])
     numbers = (numbers - numbers[train].mean(axis=0)) / numbers[train].std(axis=0)
     parts = [numbers]
@@ -161,10 +159,6 @@ _DECIDED: dict[str, Callable[[], AuditData]] = {
 
 def decided_names() -> Sequence[str]:
     """Return the names `load` takes.
-
-    Returns
-    -------
-    sequence of str
 
     Examples
     --------

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from evenhand.datasets.registry import ENVIRONMENT, Source, find, source
 from evenhand.errors import DataError
 
-Column = NDArray[Any]
+Values = NDArray[Any]
 
 
-def table(name: str) -> dict[str, Column]:
+def table(name: str) -> dict[str, Values]:
     """Return all rows of a known data set as one array per column.
 
     Parameters
@@ -62,7 +62,7 @@ def table(name: str) -> dict[str, Column]:
     return columns
 
 
-def missing(column: Column) -> NDArray[np.bool_]:
+def missing(column: Values) -> NDArray[np.bool_]:
     """Mark the texts of a column that are None.
 
     Parameters
@@ -90,7 +90,7 @@ def _content(path: Path) -> bytes:
         raise DataError(f"`{path}` is not a whole gzip file: {error}.") from error
 
 
-def _read(entry: Source, path: Path) -> dict[str, Column]:
+def _read(entry: Source, path: Path) -> dict[str, Values]:
     import duckdb
 
     place = "'" + str(path).replace("'", "''") + "'"
@@ -107,12 +107,12 @@ def _read(entry: Source, path: Path) -> dict[str, Column]:
     return {str(key): _unmasked(values) for key, values in columns.items()}
 
 
-def _read_blanks(entry: Source, path: Path) -> dict[str, Column]:
+def _read_blanks(entry: Source, path: Path) -> dict[str, Values]:
     values = np.loadtxt(path, dtype=np.float64, ndmin=2)
     return {name: values[:, j].copy() for j, name in enumerate(entry.columns)}
 
 
-def _unmasked(values: Column) -> Column:
+def _unmasked(values: Values) -> Values:
     """Write what the engine masks as NaN, NaT or None, so that no mask is lost on the way."""
     mask = np.ma.getmaskarray(values)
     data = np.ma.getdata(values)

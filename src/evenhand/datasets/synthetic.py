@@ -6,13 +6,11 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray
 from evenhand.errors import UsageError
 from evenhand.intake.data import AuditData
 from evenhand.kernels.shared.seeds import RngLike, seed_of, stream
-
-FloatArray = NDArray[np.float64]
 
 WEIGHTS = ("none", "random", "design")
 # In the "design" sample a wrong decision is this many times as likely to be sampled as a right one.

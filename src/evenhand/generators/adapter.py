@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -9,8 +10,9 @@ from numpy.typing import NDArray
 
 from evenhand.errors import DataError, UsageError, near_matches
 from evenhand.generators.columns import Columns
-
-NAMES = ("light", "ctgan", "tvae", "independent")
+from evenhand.generators.ctgan import CTGAN
+from evenhand.generators.light import IndependentSampler, LightSampler
+from evenhand.generators.tvae import TVAE
 
 
 class Generator(Protocol):
@@ -23,6 +25,14 @@ class Generator(Protocol):
     def sample(self, n: int) -> dict[str, NDArray[Any]]:
         """Draw n rows."""
         ...
+
+
+MAKERS: dict[str, Callable[..., Generator]] = {
+    "light": LightSampler,
+    "ctgan": CTGAN,
+    "tvae": TVAE,
+    "independent": IndependentSampler,
+}
 
 
 def make_generator(source: Any, *, seed: int = 0) -> Generator:
@@ -45,24 +55,10 @@ def make_generator(source: Any, *, seed: int = 0) -> Generator:
     >>> make_generator("light", seed=3).fit({"x": np.arange(30.0)}).sample(2)["x"].shape
     (2,)
     """
-    if source == "light":
-        from evenhand.generators.light import LightSampler
-
-        return LightSampler(seed=seed)
-    if source == "independent":
-        from evenhand.generators.light import IndependentSampler
-
-        return IndependentSampler(seed=seed)
-    if source == "ctgan":
-        from evenhand.generators.ctgan import CTGAN
-
-        return CTGAN(seed=seed)
-    if source == "tvae":
-        from evenhand.generators.tvae import TVAE
-
-        return TVAE(seed=seed)
+    if isinstance(source, str) and source in MAKERS:
+        return MAKERS[source](seed=seed)
     if isinstance(source, str):
-        raise UsageError(f"There is no generator `{source}`.{near_matches(source, NAMES)}")
+        raise UsageError(f"There is no generator `{source}`.{near_matches(source, MAKERS)}")
     if type(source).__module__.startswith("evenhand.generators"):
         return source  # type: ignore[no-any-return]
     if hasattr(source, "fit") and hasattr(source, "sample"):

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from evenhand.arrays import FloatArray, IntArray
+
 Columns = Mapping[str, NDArray[Any]]
 
 # A column of numbers with at most this many distinct values is treated as a category.
@@ -18,29 +18,21 @@ FEW = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Column:
-    """One column as a generator sees it.
+class ColumnKind:
+    """One column as a generator sees it."""
 
-    Parameters
-    ----------
-    name : str
-        Its name.
-    categories : ndarray or None
-        Its values, sorted, when it is a category; None for numbers.
-    whole : bool
-        Whether all its numbers are whole.
-    dtype : dtype
-        Of the values.
-    low, high : float
-        Range of its numbers: nothing beyond what was seen is made up.
-    """
-
-    name: str
-    categories: NDArray[Any] | None
-    whole: bool
-    dtype: np.dtype[Any]
+    name: str  # its name
+    categories: NDArray[Any] | None  # its values, sorted, when it is a category; None for numbers
+    whole: bool  # whether all its numbers are whole
+    dtype: np.dtype[Any]  # of the values
+    # Range of its numbers: nothing beyond what was seen is made up.
     low: float = -np.inf
     high: float = np.inf
+
+    @property
+    def size(self) -> int:
+        """How many categories it has."""
+        return 0 if self.categories is None else int(self.categories.size)
 
     def codes(self, values: NDArray[Any]) -> IntArray:
         """Return each value's place among the categories; -1 for one never seen."""
@@ -48,6 +40,10 @@ class Column:
         given = _sortable(values)
         at = np.minimum(np.searchsorted(self.categories, given), self.categories.size - 1)
         return np.where(self.categories[at] == given, at, -1)
+
+    def one_hot(self, values: NDArray[Any]) -> FloatArray:
+        """Return one column per category, 1 where a value is it."""
+        return np.asarray(self.codes(values)[:, None] == np.arange(self.size), dtype=float)
 
     def restore(self, numbers: FloatArray) -> NDArray[Any]:
         """Return numbers (or codes) as values of the column's own kind."""
@@ -62,17 +58,8 @@ def _sortable(values: NDArray[Any]) -> NDArray[Any]:
     return values.astype(str) if values.dtype == object else values
 
 
-def describe(columns: Columns) -> tuple[Column, ...]:
+def describe(columns: Columns) -> tuple[ColumnKind, ...]:
     """Decide for each column whether it holds numbers or categories.
-
-    Parameters
-    ----------
-    columns : mapping of str to ndarray
-        The table.
-
-    Returns
-    -------
-    tuple of Column
 
     Examples
     --------
@@ -87,7 +74,7 @@ def describe(columns: Columns) -> tuple[Column, ...]:
         number = given.dtype.kind in "iuf" and distinct.size > FEW
         whole = bool(given.dtype.kind in "iu" or (number and np.all(distinct == np.round(distinct))))
         found.append(
-            Column(
+            ColumnKind(
                 name=name,
                 categories=None if number else distinct,
                 whole=whole,
@@ -99,12 +86,12 @@ def describe(columns: Columns) -> tuple[Column, ...]:
     return tuple(found)
 
 
-def encode(kinds: tuple[Column, ...], columns: Columns, like: Columns) -> FloatArray:
+def encode(kinds: tuple[ColumnKind, ...], columns: Columns, like: Columns) -> FloatArray:
     """Return a table as a matrix: numbers standardised as in `like`, categories one-hot.
 
     Parameters
     ----------
-    kinds : tuple of Column
+    kinds : tuple of ColumnKind
         From `describe`.
     columns, like : mapping of str to ndarray
         The table, and the one whose means and deviations are used.
@@ -120,5 +107,5 @@ def encode(kinds: tuple[Column, ...], columns: Columns, like: Columns) -> FloatA
             spread = base.std() or 1.0
             parts.append(((np.asarray(columns[kind.name], dtype=float) - base.mean()) / spread)[:, None])
         else:
-            parts.append((kind.codes(columns[kind.name])[:, None] == np.arange(kind.categories.size)).astype(float))
+            parts.append(kind.one_hot(columns[kind.name]))
     return np.concatenate(parts, axis=1)

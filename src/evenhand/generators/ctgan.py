@@ -6,22 +6,43 @@ of its frequency so that rare categories are learnt; the critic sees rows in pac
 
 from __future__ import annotations
 
-import time
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.errors import UsageError
 from evenhand.generators.columns import Columns
-from evenhand.generators.modes import Coder, make_coder
-from evenhand.generators.torch_parts import choose, load_torch, seeded
+from evenhand.generators.modes import Coder
+from evenhand.generators.torch_parts import TorchGenerator, choose, load_torch, seeded
 from evenhand.kernels.shared.seeds import stream
 
-FloatArray = NDArray[np.float64]
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Training:
+    """What a step of training needs: the coded rows, their order by each category, and the critic."""
+
+    torch: Any
+    coder: Coder
+    real: FloatArray
+    order: list[IntArray]
+    batch: int
+    rng: np.random.Generator
+    critic: Any
+    adam_generator: Any
+    adam_critic: Any
+
+    def tensor(self, a: FloatArray) -> Any:
+        return self.torch.as_tensor(a, dtype=self.torch.float32)
+
+    def improve(self, adam: Any, loss: Any) -> None:
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
 
 
-class CTGAN:
+class CTGAN(TorchGenerator):
     """A conditional generative adversarial network for tables.
 
     Parameters
@@ -49,6 +70,8 @@ class CTGAN:
     >>> made = CTGAN(epochs=1, batch=100).fit(table).sample(50)  # doctest: +SKIP
     """
 
+    name = "ctgan"
+
     def __init__(
         self,
         *,
@@ -65,20 +88,18 @@ class CTGAN:
     ) -> None:
         if batch % pack:
             raise UsageError(f"`batch` must be a multiple of `pack`; got {batch} and {pack}.")
+        super().__init__()
         self.epochs, self.batch, self.noise, self.hidden, self.pack = epochs, batch, noise, hidden, pack
         self.rate, self.penalty, self.temperature = rate, penalty, temperature
-        self.time_limit, self.seed, self.stopped = time_limit, seed, False
-        self._coder: Coder | None = None
+        self.time_limit, self.seed = time_limit, seed
         self._layers: list[Any] = []
         self._shares: list[FloatArray] = []
-        self._block = 0
 
     def fit(self, columns: Columns) -> CTGAN:
         """Train on a table."""
         torch = load_torch()
         rng = stream(self.seed, "generator/ctgan/fit")
-        coder = self._coder = make_coder(columns)
-        real = coder.encode(columns, rng)
+        coder, real = self._prepare(columns, rng)
         self._shares = [real[:, low:high].mean(axis=0) for low, high in coder.choices]
         order = [real[:, low:high].argmax(axis=1).argsort(kind="stable") for low, high in coder.choices]
         conditions = sum(high - low for low, high in coder.choices)
@@ -87,18 +108,24 @@ class CTGAN:
             critic = self._critic(torch, coder.width, conditions)
             parameters = [p for layer in self._layers for p in layer.parameters()]
             options: dict[str, Any] = {"lr": self.rate, "betas": (0.5, 0.9)}
-            adam_g = torch.optim.Adam(parameters, weight_decay=1e-6, **options)
-            adam_c = torch.optim.Adam(critic.parameters(), **options)
-            batch = min(self.batch, max(self.pack, real.shape[0] // self.pack * self.pack))
-            began = time.monotonic()
-            for _ in range(self.epochs * max(1, real.shape[0] // batch)):
-                if time.monotonic() - began > self.time_limit:
-                    self.stopped = True
+            training = _Training(
+                torch=torch,
+                coder=coder,
+                real=real,
+                order=order,
+                batch=min(self.batch, max(self.pack, real.shape[0] // self.pack * self.pack)),
+                rng=rng,
+                critic=critic,
+                adam_generator=torch.optim.Adam(parameters, weight_decay=1e-6, **options),
+                adam_critic=torch.optim.Adam(critic.parameters(), **options),
+            )
+            for _ in range(self.epochs * max(1, real.shape[0] // training.batch)):
+                if self._late():
                     break
-                self._step(torch, coder, real, order, batch, rng, critic, adam_g, adam_c)
+                self._teach_critic(training)
+                self._teach_generator(training)
             for layer in self._layers:
                 layer.eval()
-        self._block = 0
         return self
 
     def _generator(self, torch: Any, width: int, conditions: int) -> list[Any]:
@@ -117,14 +144,13 @@ class CTGAN:
             size = self.hidden
         return nn.Sequential(*parts, nn.Linear(size, 1))
 
-    def _forward(self, torch: Any, given: Any) -> Any:
+    def _forward(self, torch: Any, asked: Any) -> Any:
+        given = torch.cat([torch.randn(asked.shape[0], self.noise), asked], 1)
         for layer in self._layers[:-1]:
             given = torch.cat([layer(given), given], dim=1)
         return self._layers[-1](given)
 
-    def _conditions(
-        self, n: int, rng: np.random.Generator, *, balanced: bool
-    ) -> tuple[FloatArray, NDArray[np.int64], NDArray[np.int64]]:
+    def _conditions(self, n: int, rng: np.random.Generator, *, balanced: bool) -> tuple[FloatArray, IntArray, IntArray]:
         """Draw a category column and one of its categories for each row, as one-hot conditions."""
         sizes = [s.size for s in self._shares]
         total = sum(sizes)
@@ -140,57 +166,42 @@ class CTGAN:
         at = np.cumsum([0, *sizes])[column] + category
         return (at[:, None] == np.arange(total)).astype(float), column, category
 
-    def _step(
-        self, torch: Any, coder: Coder, real: FloatArray, order: list[NDArray[np.int64]], batch: int,
-        rng: np.random.Generator, critic: Any, adam_g: Any, adam_c: Any,
-    ) -> None:  # fmt: skip
-        def tensor(a: FloatArray) -> Any:
-            return torch.as_tensor(a, dtype=torch.float32)
-
-        condition, column, category = self._conditions(batch, rng, balanced=True)
-        rows = rng.integers(real.shape[0], size=batch)
+    def _teach_critic(self, t: _Training) -> None:
+        torch = t.torch
+        condition, column, category = self._conditions(t.batch, t.rng, balanced=True)
+        rows = t.rng.integers(t.real.shape[0], size=t.batch)
         for c, share in enumerate(self._shares):  # real rows that have the asked category
             mine = column == c
-            counts = np.rint(share * real.shape[0]).astype(np.int64)
+            counts = np.rint(share * t.real.shape[0]).astype(np.int64)
             start, size = (np.cumsum(counts) - counts)[category[mine]], counts[category[mine]]
-            rows[mine] = order[c][start + (rng.random(size.size) * size).astype(np.int64)]
-        asked = tensor(condition)
-        fake = choose(
-            torch, coder, self._forward(torch, torch.cat([torch.randn(batch, self.noise), asked], 1)), self.temperature
-        )
-        true = torch.cat([tensor(real[rows]), asked], 1).reshape(batch // self.pack, -1)
-        made = torch.cat([fake.detach(), asked], 1).reshape(batch // self.pack, -1)
+            rows[mine] = t.order[c][start + (t.rng.random(size.size) * size).astype(np.int64)]
+        asked = t.tensor(condition)
+        fake = choose(torch, t.coder, self._forward(torch, asked), self.temperature)
+        true, made = self._packed(t, t.tensor(t.real[rows]), asked), self._packed(t, fake.detach(), asked)
         between = (torch.rand(true.shape[0], 1) * (true - made) + made).requires_grad_(True)
-        slope = torch.autograd.grad(critic(between).sum(), between, create_graph=True)[0]
-        loss = critic(made).mean() - critic(true).mean() + self.penalty * ((slope.norm(dim=1) - 1) ** 2).mean()
-        adam_c.zero_grad()
-        loss.backward()
-        adam_c.step()
+        slope = torch.autograd.grad(t.critic(between).sum(), between, create_graph=True)[0]
+        loss = t.critic(made).mean() - t.critic(true).mean() + self.penalty * ((slope.norm(dim=1) - 1) ** 2).mean()
+        t.improve(t.adam_critic, loss)
 
-        condition, column, category = self._conditions(batch, rng, balanced=True)
-        asked = tensor(condition)
-        raw = self._forward(torch, torch.cat([torch.randn(batch, self.noise), asked], 1))
-        fake = choose(torch, coder, raw, self.temperature)
-        loss = -critic(torch.cat([fake, asked], 1).reshape(batch // self.pack, -1)).mean()
-        for c, (low, high) in enumerate(coder.choices):
+    def _teach_generator(self, t: _Training) -> None:
+        condition, column, category = self._conditions(t.batch, t.rng, balanced=True)
+        asked = t.tensor(condition)
+        raw = self._forward(t.torch, asked)
+        fake = choose(t.torch, t.coder, raw, self.temperature)
+        loss = -t.critic(self._packed(t, fake, asked)).mean()
+        for c, (low, high) in enumerate(t.coder.choices):
             mine = np.flatnonzero(column == c)
             if mine.size:  # the asked category must come out
-                wanted = torch.as_tensor(category[mine])
-                entropy = torch.nn.functional.cross_entropy(raw[mine][:, low:high], wanted, reduction="sum")
-                loss = loss + entropy / batch
-        adam_g.zero_grad()
-        loss.backward()
-        adam_g.step()
+                wanted = t.torch.as_tensor(category[mine])
+                entropy = t.torch.nn.functional.cross_entropy(raw[mine][:, low:high], wanted, reduction="sum")
+                loss = loss + entropy / t.batch
+        t.improve(t.adam_generator, loss)
 
-    def sample(self, n: int) -> dict[str, NDArray[Any]]:
-        """Draw n rows; conditions follow the observed shares."""
-        if self._coder is None:
-            raise UsageError("The generator has not been fitted.")
-        torch = load_torch()
-        rng = stream(self.seed, "generator/ctgan/sample", self._block)
-        self._block += 1
-        condition = self._conditions(n, rng, balanced=False)[0]
-        with seeded(torch, int(rng.integers(2**62))), torch.no_grad():
-            given = torch.cat([torch.randn(n, self.noise), torch.as_tensor(condition, dtype=torch.float32)], 1)
-            made = choose(torch, self._coder, self._forward(torch, given), self.temperature)
-        return self._coder.decode(made.numpy().astype(np.float64))
+    def _packed(self, t: _Training, rows: Any, asked: Any) -> Any:
+        return t.torch.cat([rows, asked], 1).reshape(t.batch // self.pack, -1)
+
+    def _sample_conditions(self, n: int, rng: np.random.Generator) -> FloatArray:
+        return self._conditions(n, rng, balanced=False)[0]  # they follow the observed shares
+
+    def _draw(self, torch: Any, coder: Coder, asked: Any) -> Any:
+        return choose(torch, coder, self._forward(torch, asked), self.temperature)

@@ -7,15 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray
 from evenhand.generators.adapter import make_generator
 from evenhand.generators.columns import Columns
 from evenhand.generators.realism import realism
 from evenhand.kernels.extremes.pareto_tail import choose_k, fit_tail
 from evenhand.kernels.extremes.ties import count_ties, spread_ties
-
-FloatArray = NDArray[np.float64]
 
 ROUNDS = 10
 LEAST = 1000  # rows per round

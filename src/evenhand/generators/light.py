@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from evenhand.generators.columns import Column, Columns, describe
+from evenhand.arrays import FloatArray
+from evenhand.generators.columns import ColumnKind, Columns, describe
 from evenhand.kernels.shared.seeds import stream
-
-FloatArray = NDArray[np.float64]
 
 
 class LightSampler:
@@ -36,7 +35,7 @@ class LightSampler:
 
     def __init__(self, *, seed: int = 0) -> None:
         self.seed = seed
-        self._kinds: tuple[Column, ...] = ()
+        self._kinds: tuple[ColumnKind, ...] = ()
         self._margins: list[FloatArray] = []
         self._root: FloatArray = np.empty((0, 0))
         self._block = 0
@@ -99,7 +98,7 @@ class IndependentSampler:
 
     def __init__(self, *, seed: int = 0) -> None:
         self.seed = seed
-        self._domains: list[tuple[Column, float, float]] = []
+        self._domains: list[tuple[ColumnKind, float, float]] = []
         self._block = 0
 
     def fit(self, columns: Columns) -> IndependentSampler:

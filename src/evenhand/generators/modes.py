@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.generators.columns import Column, Columns, describe
-
-FloatArray = NDArray[np.float64]
+from evenhand.arrays import FloatArray
+from evenhand.generators.columns import ColumnKind, Columns, describe
 
 
 def fit_modes(values: FloatArray, most: int = 6, rounds: int = 60) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -59,49 +58,51 @@ def responsibilities(values: FloatArray, weight: FloatArray, mean: FloatArray, d
     return np.asarray(near / near.sum(axis=1, keepdims=True))
 
 
+Modes = tuple[FloatArray, FloatArray, FloatArray]  # weight, mean and deviation
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Coder:
-    """A table's way into a matrix of places in [-1, 1] and one-hot blocks, and back.
+    """A table's way into a matrix of places in [-1, 1] and one-hot blocks, and back."""
 
-    Parameters
-    ----------
-    kinds : tuple of Column
-        The columns.
-    modes : tuple
-        Weight, mean and deviation of each number column's modes; None for categories.
-    blocks : tuple of (str, int, int)
-        ``("place" or "choice", first, past the last)`` input of each block.
-    """
+    kinds: tuple[ColumnKind, ...]
+    modes: tuple[Modes | None, ...]  # of each column of numbers; None for categories
 
-    kinds: tuple[Column, ...]
-    modes: tuple[tuple[FloatArray, FloatArray, FloatArray] | None, ...]
-    blocks: tuple[tuple[str, int, int], ...]
+    @property
+    def spans(self) -> list[tuple[ColumnKind, Modes | None, int, int]]:
+        """Each column with its modes, its first input and the one past its last."""
+        out, at = [], 0
+        for kind, modes in zip(self.kinds, self.modes, strict=True):
+            size = kind.size if modes is None else 1 + modes[0].size
+            out.append((kind, modes, at, at + size))
+            at += size
+        return out
 
     @property
     def width(self) -> int:
         """Inputs of the matrix."""
-        return self.blocks[-1][2]
+        return self.spans[-1][3]
 
     @property
     def choices(self) -> tuple[tuple[int, int], ...]:
         """Blocks of the category columns (not of modes), for conditioning."""
-        out, at = [], 0
-        for kind, mode in zip(self.kinds, self.modes, strict=True):
-            if mode is None:
-                assert kind.categories is not None
-                out.append((at, at + kind.categories.size))
-                at += kind.categories.size
-            else:
-                at += 1 + mode[0].size
-        return tuple(out)
+        return tuple((low, high) for _, modes, low, high in self.spans if modes is None)
+
+    @property
+    def blocks(self) -> list[tuple[str, int, int]]:
+        """``("place" or "choice", first, past the last)`` input of each block."""
+        out = []
+        for _, modes, low, high in self.spans:
+            out += [] if modes is None else [("place", low, low + 1)]
+            out.append(("choice", low if modes is None else low + 1, high))
+        return out
 
     def encode(self, columns: Columns, rng: np.random.Generator) -> FloatArray:
         """Return the matrix; a number's mode is drawn from its probabilities."""
         parts = []
         for kind, mode in zip(self.kinds, self.modes, strict=True):
             if mode is None:
-                assert kind.categories is not None
-                parts.append((kind.codes(columns[kind.name])[:, None] == np.arange(kind.categories.size)).astype(float))
+                parts.append(kind.one_hot(columns[kind.name]))
                 continue
             values = np.asarray(columns[kind.name], dtype=float)
             near = responsibilities(values, *mode)
@@ -112,32 +113,18 @@ class Coder:
 
     def decode(self, matrix: FloatArray) -> dict[str, NDArray[Any]]:
         """Return the table; a block's largest entry is its choice."""
-        out, at = {}, 0
-        for kind, mode in zip(self.kinds, self.modes, strict=True):
-            if mode is None:
-                assert kind.categories is not None
-                size = kind.categories.size
-                out[kind.name] = kind.restore(matrix[:, at : at + size].argmax(axis=1).astype(float))
-                at += size
-                continue
-            pick = matrix[:, at + 1 : at + 1 + mode[0].size].argmax(axis=1)
-            numbers = matrix[:, at].clip(-1, 1) * 4 * mode[2][pick] + mode[1][pick]
+        out = {}
+        for kind, modes, low, high in self.spans:
+            pick = matrix[:, low if modes is None else low + 1 : high].argmax(axis=1)
+            numbers = pick.astype(float)
+            if modes is not None:
+                numbers = matrix[:, low].clip(-1, 1) * 4 * modes[2][pick] + modes[1][pick]
             out[kind.name] = kind.restore(numbers)
-            at += 1 + mode[0].size
         return out
 
 
 def make_coder(columns: Columns) -> Coder:
     """Learn a table's coder.
-
-    Parameters
-    ----------
-    columns : mapping of str to ndarray
-        The table.
-
-    Returns
-    -------
-    Coder
 
     Examples
     --------
@@ -148,17 +135,5 @@ def make_coder(columns: Columns) -> Coder:
     (True, True)
     """
     kinds = describe(columns)
-    modes: list[tuple[FloatArray, FloatArray, FloatArray] | None] = []
-    blocks: list[tuple[str, int, int]] = []
-    at = 0
-    for kind in kinds:
-        if kind.categories is None:
-            mode = fit_modes(np.asarray(columns[kind.name], dtype=float))
-            blocks += [("place", at, at + 1), ("choice", at + 1, at + 1 + mode[0].size)]
-            at += 1 + mode[0].size
-            modes.append(mode)
-        else:
-            blocks.append(("choice", at, at + kind.categories.size))
-            at += kind.categories.size
-            modes.append(None)
-    return Coder(kinds=kinds, modes=tuple(modes), blocks=tuple(blocks))
+    numbers = [None if k.categories is not None else np.asarray(columns[k.name], dtype=float) for k in kinds]
+    return Coder(kinds=kinds, modes=tuple(None if v is None else fit_modes(v) for v in numbers))

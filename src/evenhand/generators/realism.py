@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray
 from evenhand.generators.columns import Columns, describe, encode
 from evenhand.kernels.shared.logistic import fit_logistic
 from evenhand.kernels.shared.seeds import stream
-
-FloatArray = NDArray[np.float64]
 
 _BINS = 20
 _MOST = 5000  # rows a detector looks at

@@ -3,12 +3,62 @@
 from __future__ import annotations
 
 import importlib
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from evenhand.errors import MissingDependencyError
-from evenhand.generators.modes import Coder
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.arrays import FloatArray
+from evenhand.errors import MissingDependencyError, UsageError
+from evenhand.generators.columns import Columns
+from evenhand.generators.modes import Coder, make_coder
+from evenhand.kernels.shared.seeds import stream
+
+
+class TorchGenerator:
+    """A network that learns a table and draws rows; CTGAN and TVAE say how they train and draw."""
+
+    name = ""
+    seed: int
+    time_limit: float
+
+    def __init__(self) -> None:
+        self.stopped = False
+        self._coder: Coder | None = None
+        self._block = 0
+        self._began = 0.0
+
+    def _prepare(self, columns: Columns, rng: np.random.Generator) -> tuple[Coder, FloatArray]:
+        self._coder, self._block, self._began = make_coder(columns), 0, time.monotonic()
+        return self._coder, self._coder.encode(columns, rng)
+
+    def _late(self) -> bool:
+        """Say whether the time for training is over, and remember it."""
+        self.stopped = self.stopped or time.monotonic() - self._began > self.time_limit
+        return self.stopped
+
+    def sample(self, n: int) -> dict[str, NDArray[Any]]:
+        """Draw n rows; each call goes on where the last one stopped."""
+        if self._coder is None:
+            raise UsageError("The generator has not been fitted.")
+        torch = load_torch()
+        rng = stream(self.seed, f"generator/{self.name}/sample", self._block)
+        self._block += 1
+        conditions = self._sample_conditions(n, rng)
+        with seeded(torch, int(rng.integers(2**62))), torch.no_grad():
+            made = self._draw(torch, self._coder, torch.as_tensor(conditions, dtype=torch.float32))
+        return self._coder.decode(made.numpy().astype(np.float64))
+
+    def _sample_conditions(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Return what is asked of each row; nothing unless the generator is conditional."""
+        return np.zeros((n, 0))
+
+    def _draw(self, torch: Any, coder: Coder, asked: Any) -> Any:
+        """Return one coded row for each row of conditions."""
+        raise NotImplementedError
 
 
 def load_torch() -> Any:
@@ -17,7 +67,7 @@ def load_torch() -> Any:
         return importlib.import_module("torch")
     except ImportError as error:
         raise MissingDependencyError(
-            "CTGAN and TVAE need torch. Install it with `pip install 'evenhand[synth]'`, or use generator='light'."
+            "CTGAN and TVAE need torch. Install it with `pip install 'evenhand[torch]'`, or use generator='light'."
         ) from error
 
 

@@ -6,20 +6,15 @@ column, choices are multinomial, and the evidence lower bound is maximised.
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from evenhand.errors import UsageError
 from evenhand.generators.columns import Columns
-from evenhand.generators.modes import Coder, make_coder
-from evenhand.generators.torch_parts import load_torch, seeded
+from evenhand.generators.modes import Coder
+from evenhand.generators.torch_parts import TorchGenerator, load_torch, seeded
 from evenhand.kernels.shared.seeds import stream
 
 
-class TVAE:
+class TVAE(TorchGenerator):
     """A variational autoencoder for tables.
 
     Parameters
@@ -37,9 +32,12 @@ class TVAE:
 
     Examples
     --------
+    >>> import numpy as np
     >>> table = {"x": np.linspace(0, 1, 200), "c": np.array(["a", "b"] * 100)}
     >>> made = TVAE(epochs=1).fit(table).sample(50)  # doctest: +SKIP
     """
+
+    name = "tvae"
 
     def __init__(
         self,
@@ -52,19 +50,18 @@ class TVAE:
         time_limit: float = float("inf"),
         seed: int = 0,
     ) -> None:
+        super().__init__()
         self.epochs, self.batch, self.latent, self.hidden, self.rate = epochs, batch, latent, hidden, rate
-        self.time_limit, self.seed, self.stopped = time_limit, seed, False
-        self._coder: Coder | None = None
+        self.time_limit, self.seed = time_limit, seed
         self._decoder: Any = None
         self._spread: Any = None
-        self._block = 0
 
     def fit(self, columns: Columns) -> TVAE:
         """Train on a table."""
         torch = load_torch()
         rng = stream(self.seed, "generator/tvae/fit")
-        coder = self._coder = make_coder(columns)
-        real = torch.as_tensor(coder.encode(columns, rng), dtype=torch.float32)
+        coder, coded = self._prepare(columns, rng)
+        real = torch.as_tensor(coded, dtype=torch.float32)
         n, nn = real.shape[0], torch.nn
         with seeded(torch, self.seed):
             body = nn.Sequential(
@@ -79,7 +76,6 @@ class TVAE:
             parts = [body, mean, log_variance, self._decoder]
             parameters = [p for part in parts for p in part.parameters()] + [self._spread]
             adam = torch.optim.Adam(parameters, lr=self.rate, weight_decay=1e-5)
-            began = time.monotonic()
             for _ in range(self.epochs):
                 for rows in torch.randperm(n).split(min(self.batch, n)):
                     x = real[rows]
@@ -93,10 +89,8 @@ class TVAE:
                     adam.step()
                     with torch.no_grad():
                         self._spread.clamp_(0.01, 1.0)
-                if time.monotonic() - began > self.time_limit:
-                    self.stopped = True
+                if self._late():
                     break
-        self._block = 0
         return self
 
     def _loss(self, torch: Any, coder: Coder, raw: Any, x: Any) -> Any:
@@ -112,19 +106,12 @@ class TVAE:
                 )
         return 2 * total / x.shape[0]
 
-    def sample(self, n: int) -> dict[str, NDArray[Any]]:
-        """Draw n rows."""
-        if self._coder is None:
-            raise UsageError("The generator has not been fitted.")
-        torch = load_torch()
-        rng = stream(self.seed, "generator/tvae/sample", self._block)
-        self._block += 1
-        with seeded(torch, int(rng.integers(2**62))), torch.no_grad():
-            raw = self._decoder(torch.randn(n, self.latent))
-            for kind, low, high in self._coder.blocks:
-                if kind == "place":
-                    raw[:, low] = torch.tanh(raw[:, low]) + torch.randn(n) * self._spread[low]
-                else:  # draw the choice instead of taking the likeliest: rare categories would vanish
-                    share = torch.distributions.Gumbel(0.0, 1.0).sample((n, high - low))
-                    raw[:, low:high] += share
-        return self._coder.decode(raw.numpy().astype(np.float64))
+    def _draw(self, torch: Any, coder: Coder, asked: Any) -> Any:
+        n = asked.shape[0]
+        raw = self._decoder(torch.randn(n, self.latent))
+        for kind, low, high in coder.blocks:
+            if kind == "place":
+                raw[:, low] = torch.tanh(raw[:, low]) + torch.randn(n) * self._spread[low]
+            else:  # draw the choice instead of taking the likeliest: rare categories would vanish
+                raw[:, low:high] += torch.distributions.Gumbel(0.0, 1.0).sample((n, high - low))
+        return raw

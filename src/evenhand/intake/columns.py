@@ -16,42 +16,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.arrays import BoolArray, FloatArray, IntArray
 from evenhand.errors import DataError
-from evenhand.intake.data import FeatureType
+from evenhand.intake.parts import FeatureType
 from evenhand.intake.wording import number_text
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Column:
-    """One column, coded.
+    """One column, coded."""
 
-    Parameters
-    ----------
-    kind : {"number", "truth", "label"}
-        Numbers; True and False as 1.0 and 0.0; or codes into `labels`.
-    values : ndarray, shape (records,)
-        Floats with NaN where missing, or int codes with -1 where missing.
-    labels : tuple of str
-        The texts the codes stand for; empty for numbers.
-    source_type : FeatureType or None
-        How the source kept it, where `kind` does not say all.
-    """
-
-    kind: str
-    values: NDArray[Any]  # (records,)
-    labels: tuple[str, ...] = ()
-    source_type: FeatureType | None = None
+    kind: str  # Numbers; True and False as 1.0 and 0.0; or codes into `labels`; one of "number", "truth", "label"
+    values: NDArray[Any]  # (records,): floats with NaN where missing, or int codes with -1 where missing
+    labels: tuple[str, ...] = ()  # the texts the codes stand for; empty for numbers
+    source_type: FeatureType | None = None  # how the source kept it, where `kind` does not say all
 
     def __len__(self) -> int:
         return len(self.values)
 
     @property
-    def missing(self) -> NDArray[np.bool_]:
+    def missing(self) -> BoolArray:
         """Mark the records without a value."""
-        mask: NDArray[np.bool_] = self.values < 0 if self.kind == "label" else np.isnan(self.values)
+        mask: BoolArray = self.values < 0 if self.kind == "label" else np.isnan(self.values)
         return mask
 
     def distinct(self) -> tuple[IntArray, tuple[float, ...] | tuple[str, ...]]:
@@ -70,7 +56,7 @@ class Column:
             return relabel(codes, tuple(number_text(float(v)) for v in found))
         return codes, tuple(str(v) for v in found)
 
-    def take(self, keep: NDArray[np.bool_]) -> Column:
+    def take(self, keep: BoolArray) -> Column:
         """Return the marked records."""
         return replace(self, values=self.values[keep])
 
@@ -128,11 +114,11 @@ def from_codes(codes: Any, labels: Iterable[Any]) -> Column:
 
 
 def from_values(values: Any, name: str) -> Column:
-    """Turn a one-dimensional array, list or series into a column.
+    """Turn a one-dimensional array or list into a column; `frames.column_of` takes series too.
 
     Parameters
     ----------
-    values : array-like or series
+    values : array-like
         Numbers, booleans or labels; never changed.
     name : str
         For messages.
@@ -148,12 +134,6 @@ def from_values(values: Any, name: str) -> Column:
     >>> from_values([True, None, False], "x").kind
     'truth'
     """
-    if hasattr(values, "dtype") and not isinstance(values, np.ndarray | np.generic):
-        from evenhand.intake.frames import series_column
-
-        column = series_column(values, name)
-        if column is not None:
-            return column
     if isinstance(values, np.ma.MaskedArray):
         inside, mask = _from_array(np.asarray(values.data), name), np.ma.getmaskarray(values)
         gap = -1 if inside.kind == "label" else math.nan

@@ -7,104 +7,20 @@ stands for. Everything after intake works on records, so a billion rows cost wha
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.errors import UsageError, near_matches
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Attribute:
-    """A protected attribute: its name, the labels of its groups and each record's group.
-
-    Parameters
-    ----------
-    name : str
-        The column, such as ``"sex"``, or ``"sex × race"`` for an intersection.
-    labels : tuple of str
-        The groups, sorted (or in the order of the cut points).
-    codes : ndarray of int, shape (records,)
-        Each record's place in `labels`.
-    """
-
-    name: str
-    labels: tuple[str, ...]
-    codes: IntArray  # (records,)
-
-    def group_name(self, code: int) -> str:
-        """Return a group as findings name it: ``"sex=Female"``."""
-        return f"{self.name}={self.labels[code]}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Moments:
-    """Sums of one per-row value over the rows of each record, made by the engine that holds the rows.
-
-    Parameters
-    ----------
-    wv, wwv, wwvv : ndarray, shape (records,)
-        Sums of w v, w² v and w² v², where w is the sampling weight or 1.
-    """
-
-    wv: FloatArray
-    wwv: FloatArray
-    wwvv: FloatArray
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Labels:
-    """Which original values of a column count as 1, and which as 0.
-
-    Parameters
-    ----------
-    one, zero : tuple of str
-        The values as texts, such as ``("approved",)`` and ``("denied",)``. Empty where none occurs.
-    """
-
-    one: tuple[str, ...]
-    zero: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FeatureType:
-    """How a feature was kept in its source, where numbers as floats, or texts, do not say it.
-
-    Parameters
-    ----------
-    kind : {"integer", "truth", "category"}
-        Whole numbers, True and False, or one of fixed categories.
-    categories : tuple
-        The source's own values, in its order.
-    ordered : bool
-        Whether that order means something.
-    """
-
-    kind: str
-    categories: tuple[Any, ...] = ()
-    ordered: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowCounts:
-    """How many rows came in, how many are used, and why the others are not.
-
-    Parameters
-    ----------
-    rows_in, rows_used : int
-        Before and after checking.
-    dropped : mapping of str to int
-        Reason to number of rows; the numbers add up to the difference.
-    """
-
-    rows_in: int
-    rows_used: int
-    dropped: Mapping[str, int] = field(default_factory=dict)
+from evenhand.intake.arrays import arrays_table
+from evenhand.intake.cells import fingerprint_of, intersect, merge_cells
+from evenhand.intake.dependence import repeat_note
+from evenhand.intake.options import Options
+from evenhand.intake.parts import Attribute, FeatureType, Labels, Moments, RowCounts
+from evenhand.intake.records import Records, Table, code_records
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -217,16 +133,46 @@ class AuditData:
         >>> data.attribute("sex").codes.tolist()
         [0, 1, 1, 0]
         """
-        from evenhand.intake.reader import read_arrays  # the reader makes objects of this class
+        roles = {"outcome": outcome, "decision": decision, "score": score, "weight": weight}
+        return cls.of_table(*arrays_table(roles, groups, features, options))
 
-        return read_arrays(
-            outcome=outcome,
-            decision=decision,
-            score=score,
-            groups=groups,
-            features=features,
-            weight=weight,
-            **options,
+    @classmethod
+    def of_table(cls, table: Table, options: Options) -> AuditData:
+        """Check and code the columns of a source: one record per row, or per cell where rows are added up."""
+        records = code_records(table, options)
+        if table.rows is not None or options.rows == "cells":
+            return cls._of_records(merge_cells(records, options), options, cells=True)
+        note = repeat_note(records)
+        return cls._of_records(records if note is None else replace(records, notes=(*records.notes, note)), options)
+
+    @classmethod
+    def _of_records(cls, records: Records, options: Options, *, cells: bool = False) -> AuditData:
+        weights, bins, score = records.weights, records.bins, records.score
+        if score is not None and bins is not None:
+            score = bins.middle(score.astype(np.int64))
+        moments = {name: Moments(wv=_own(a), wwv=_own(b), wwvv=_own(c)) for name, (a, b, c) in records.moments.items()}
+        crossed = tuple(intersect(names, records.attributes) for names in options.intersections)
+        return cls(
+            outcome=_own_or_none(records.outcome),
+            outcome_kind=records.outcome_kind,
+            decision=_own_or_none(records.decision),
+            score=_own_or_none(score),
+            score_kind=records.score_kind,
+            score_bins=None if bins is None else bins.bins,
+            attributes=tuple(replace(a, codes=_own(a.codes)) for a in (*records.attributes, *crossed)),
+            continuous={name: _own(v) for name, v in records.continuous.items()},
+            features={name: _own(column.plain()) for name, column in records.features.items()},
+            feature_types={n: c.source_type for n, c in records.features.items() if c.source_type is not None},
+            labels=records.labels,
+            threshold=options.threshold,
+            count=_own(weights.count),
+            weight=None if weights.total is None else _own(weights.total / weights.count),
+            weight_square=_own_or_none(weights.square),
+            moments=moments if cells else None,
+            columns=options.column_names(),
+            rows=RowCounts(rows_in=records.rows_in, rows_used=records.rows_used, dropped=records.dropped),
+            notes=records.notes,
+            fingerprint=fingerprint_of(records, cells),
         )
 
     def attribute(self, name: str) -> Attribute:
@@ -251,3 +197,13 @@ class AuditData:
                 return attribute
         known = [a.name for a in self.attributes]
         raise UsageError(f"There is no attribute `{name}`.{near_matches(name, known)}")
+
+
+def _own(array: NDArray[Any]) -> NDArray[Any]:
+    copy = np.array(array)
+    copy.flags.writeable = False
+    return copy
+
+
+def _own_or_none(array: FloatArray | None) -> FloatArray | None:
+    return None if array is None else _own(array)

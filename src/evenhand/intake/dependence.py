@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.intake.columns import Column
+from evenhand.arrays import FloatArray
+from evenhand.intake.records import Records
 from evenhand.intake.wording import count_of, listing
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 WordArray = NDArray[np.uint64]
 
 # A column is a name for people when its own name says so and it has many values.
@@ -82,34 +81,18 @@ def identifier_note(name: str, rows: int, people: int) -> str | None:
     )
 
 
-def repeat_note(
-    outcome: FloatArray | None,
-    score: FloatArray | None,
-    numbers: Mapping[str, FloatArray],
-    labels: Mapping[str, Column],
-    count: IntArray,
-) -> str | None:
+def repeat_note(records: Records) -> str | None:
     """Say that rows repeat each other far more often than by chance, or return None.
 
     Two signs are looked for. Two or more finely measured inputs that agree in pairs of rows many times as often as they
     would if they were independent; and rows equal in all inputs, or in the score, that always have the same outcome
     too. Data with few coarse columns show neither, because equal rows are natural there.
-
-    Parameters
-    ----------
-    outcome, score : ndarray or None
-        Of each record.
-    numbers : mapping of str to ndarray
-        Features and attributes that are numbers.
-    labels : mapping of str to Column
-        Features and attributes that are labels.
-    count : ndarray of int
-        Rows each record stands for.
-
-    Returns
-    -------
-    str or None
     """
+    outcome, score, count = records.outcome, records.score, records.weights.count
+    features = records.features.items()
+    numbers = {name: np.asarray(c.values) for name, c in features if c.kind == "number"} | {**records.continuous}
+    labels = {name: c.values for name, c in features if c.kind != "number"}
+    labels |= {a.name: a.codes for a in records.attributes}
     if count.size < 2 * _LEAST_PEOPLE or (count != 1).any():
         return None  # counts say themselves that people are identical
     fine = _independent({name: v for name, v in numbers.items() if _distinct(v) >= _FINE})
@@ -122,7 +105,7 @@ def repeat_note(
                 f"{count_of(repeats, 'row')} of {n:,} repeat another row in {listing(fine)}, far more than by chance: "
                 f"they look like rows of the same people. {_ADVICE}"
             )
-    inputs = [*numbers.values(), *(np.asarray(c.values, dtype=np.float64) for c in labels.values())]
+    inputs = [*numbers.values(), *(np.asarray(v, dtype=np.float64) for v in labels.values())]
     if outcome is None or (score is None and not fine):
         return None
     repeats = _same_outcome(outcome, score, _key([*inputs, *([] if score is None else [score])]))

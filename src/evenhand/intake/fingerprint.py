@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from evenhand.arrays import FloatArray, IntArray
+
 WordArray = NDArray[np.uint64]
 
 _BLOCK = 1 << 15  # records that fit in the processor's cache

@@ -10,9 +10,9 @@ import numpy as np
 
 from evenhand.errors import DataError, MissingDependencyError
 from evenhand.intake.columns import Column, factorise_numbers, from_codes, from_values
-from evenhand.intake.data import FeatureType
 from evenhand.intake.dependence import identifier_names, identifier_note
 from evenhand.intake.options import Options, check_columns
+from evenhand.intake.parts import FeatureType
 from evenhand.intake.records import Table, numbers_of
 from evenhand.intake.weights import WeightSums
 from evenhand.intake.wording import listing
@@ -47,11 +47,7 @@ def frame_columns(frame: Any, wanted: Sequence[str]) -> dict[str, Column] | None
 
 def frame_names(frame: Any) -> list[str] | None:
     """Return the column names of a frame, duplicates included, or None when this is not a frame."""
-    for attribute in (
-        "collect_schema",
-        "column_names",
-        "columns",
-    ):  # a polars LazyFrame warns about `columns`
+    for attribute in ("collect_schema", "column_names", "columns"):  # a polars LazyFrame warns about `columns`
         found = getattr(frame, attribute, None)
         if attribute == "collect_schema" and found is not None:
             return list(found().names())
@@ -60,12 +56,15 @@ def frame_names(frame: Any) -> list[str] | None:
     return None
 
 
-def series_column(series: Any, name: str) -> Column | None:
-    """Turn a series of any known frame library into a column, or return None when it is not one."""
-    import narwhals as nw
+def column_of(values: Any, name: str) -> Column:
+    """Turn a series of any known frame library, an array or a list into a column."""
+    if hasattr(values, "dtype") and not isinstance(values, np.ndarray | np.generic):
+        import narwhals as nw
 
-    wrapped = nw.from_native(series, series_only=True, pass_through=True)
-    return _series_column(wrapped, name) if isinstance(wrapped, nw.Series) else None
+        wrapped = nw.from_native(values, series_only=True, pass_through=True)
+        if isinstance(wrapped, nw.Series):
+            return _series_column(wrapped, name)
+    return from_values(values, name)
 
 
 def _series_column(series: Any, name: str) -> Column:
@@ -139,7 +138,7 @@ def _label_column(series: Any, name: str) -> Column:
 
 def mapping_columns(mapping: Mapping[str, Any], wanted: Sequence[str]) -> dict[str, Column]:
     """Take the wanted arrays of a mapping and check that they have one length."""
-    columns = {name: from_values(mapping[name], name) for name in wanted}
+    columns = {name: column_of(mapping[name], name) for name in wanted}
     check_lengths(columns)
     return columns
 

@@ -8,14 +8,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import BoolArray, FloatArray, IntArray
 from evenhand.errors import DataError, UsageError
 from evenhand.intake.columns import Column, text_of
-from evenhand.intake.data import Labels
+from evenhand.intake.parts import Labels
 from evenhand.intake.wording import listing, number_text
-
-FloatArray = NDArray[np.float64]
 
 # Positive first. Compared without case, outer blanks and trailing dots.
 _PAIRS = (
@@ -60,24 +58,12 @@ ROLES = ("outcome", "decision", "model")
 
 
 class Coded(NamedTuple):
-    """An outcome or a decision as numbers.
+    """An outcome or a decision as numbers."""
 
-    Parameters
-    ----------
-    values : ndarray, shape (records,)
-        NaN where missing.
-    kind : {"binary", "numeric"}
-        What the values are.
-    labels : Labels or None
-        Which original values are 1 and which 0; None for numbers.
-    note : str or None
-        What was decided on the user's behalf.
-    """
-
-    values: FloatArray
-    kind: str
-    labels: Labels | None = None
-    note: str | None = None
+    values: FloatArray  # (records,): naN where missing
+    kind: str  # what the values are; one of "binary", "numeric"
+    labels: Labels | None = None  # which original values are 1 and which 0; None for numbers
+    note: str | None = None  # what was decided on the user's behalf
 
 
 def code_binary(column: Column, *, role: str, name: str, positive: Any = None) -> Coded:
@@ -209,7 +195,7 @@ def positive_for(role: str, positive: Any) -> tuple[Any, bool]:
     return positive, False
 
 
-def _matching(kind: str, found: Sequence[float] | Sequence[str], wanted: Any) -> NDArray[np.bool_]:
+def _matching(kind: str, found: Sequence[float] | Sequence[str], wanted: Any) -> BoolArray:
     if kind == "label":
         exact = np.array([v == str(wanted) for v in found])
         return exact if exact.any() else np.array([_token(str(v)) == _token(str(wanted)) for v in found])
@@ -270,12 +256,12 @@ def _show(kind: str, value: float | str) -> str:
     return number_text(float(value)) if kind == "number" else str(value)
 
 
-def _labels(texts: Sequence[str], hits: NDArray[np.bool_]) -> Labels:
+def _labels(texts: Sequence[str], hits: BoolArray) -> Labels:
     pairs = list(zip(texts, hits, strict=True))
     return Labels(one=tuple(t for t, h in pairs if h), zero=tuple(t for t, h in pairs if not h))
 
 
-def _note(name: str, texts: Sequence[str], hits: NDArray[np.bool_]) -> str:
+def _note(name: str, texts: Sequence[str], hits: BoolArray) -> str:
     ones, zeros = _labels(texts, hits).one, _labels(texts, hits).zero
     if not zeros:
         return f"`{name}`: {listing(ones)} counts as 1."
@@ -284,5 +270,5 @@ def _note(name: str, texts: Sequence[str], hits: NDArray[np.bool_]) -> str:
     return f"`{name}`: {listing(ones)} counts as 1 and {listing(zeros)} as 0."
 
 
-def _spread(coding: FloatArray, codes: NDArray[np.int64]) -> FloatArray:
+def _spread(coding: FloatArray, codes: IntArray) -> FloatArray:
     return np.append(coding, np.nan)[codes]

@@ -6,48 +6,36 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from evenhand.errors import DataError, UsageError, near_matches
-from evenhand.intake.wording import listing
+from evenhand.intake.wording import listing, number_text
 
 Intersections = bool | Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The columns by role and how to read them; see `evenhand.read` for the meaning of each.
+    """The columns by role and how to read them; see `evenhand.read` for the meaning of each."""
 
-    Parameters
-    ----------
-    outcome, decision, score, weight : str or None
-        Column names.
-    groups : tuple of str
-        Columns that become attributes.
-    continuous : tuple of str
-        Columns that stay numbers.
-    features : tuple of str
-        The model's inputs.
-    weight_kind, positive, threshold, cuts, intersections, missing, rows, score_bins
-        As given to `evenhand.read`, checked.
-    """
-
-    outcome: str | None
-    decision: str | None
-    score: str | None
-    weight: str | None
-    groups: tuple[str, ...]
-    continuous: tuple[str, ...]
-    features: tuple[str, ...]
-    weight_kind: str
-    positive: Any
-    threshold: float | None
-    cuts: Mapping[str, tuple[float, ...]]
-    intersections: tuple[tuple[str, ...], ...]
-    missing: str
-    rows: str
-    score_bins: int
+    # Column names.
+    outcome: str | None = None
+    decision: str | None = None
+    score: str | None = None
+    weight: str | None = None
+    groups: tuple[str, ...]  # columns that become attributes
+    continuous: tuple[str, ...] = ()  # columns that stay numbers
+    features: tuple[str, ...] = ()  # the model's inputs
+    # As given to `evenhand.read`, checked.
+    weight_kind: str = "auto"
+    positive: Any = None
+    threshold: float | None = None
+    cuts: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    intersections: tuple[tuple[str, ...], ...] = ()
+    missing: str = "drop"
+    rows: str = "auto"
+    score_bins: int = 4096
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -60,57 +48,50 @@ class Options:
         single = (self.outcome, self.decision, self.score, self.weight)
         return tuple(c for c in single if c is not None)
 
+    def roles(self) -> dict[str, str | None]:
+        """Return the column of the outcome, the decision and the score."""
+        return {"outcome": self.outcome, "decision": self.decision, "score": self.score}
 
-def make_options(
-    *,
-    outcome: str | None,
-    decision: str | None,
-    score: str | None,
-    groups: str | Iterable[str],
-    features: str | Iterable[str] | None = None,
-    weight: str | None = None,
-    weight_kind: str = "auto",
-    positive: Any = None,
-    threshold: float | None = None,
-    cuts: Mapping[str, Sequence[float]] | None = None,
-    continuous: str | Iterable[str] = (),
-    intersections: Intersections = False,
-    missing: str = "drop",
-    rows: str = "auto",
-    score_bins: int = 4096,
-) -> Options:
-    """Check what was asked and put it in one place; raise one clear sentence when it makes no sense."""
-    _one_of("weight_kind", weight_kind, ("auto", "frequency", "sampling"))
-    _one_of("missing", missing, ("drop", "group", "error"))
-    _one_of("rows", rows, ("auto", "keep", "cells"))
-    numeric = _names(continuous)
-    listed = _names(groups)
+    def column_names(self) -> dict[str, str]:
+        """Return the columns by role, for messages and the report."""
+        named = {**self.roles(), "weight": self.weight}
+        if self.threshold is not None and self.score is not None:
+            named["decision"] = f"{self.score} >= {number_text(self.threshold)}"
+        return {role: name for role, name in named.items() if name is not None}
+
+
+def make_options(**asked: Any) -> Options:
+    """Check what was asked, by the names of `evenhand.read`; raise one clear sentence when it makes no sense."""
+    given = Options(**asked)
+    _one_of("weight_kind", given.weight_kind, ("auto", "frequency", "sampling"))
+    _one_of("missing", given.missing, ("drop", "group", "error"))
+    _one_of("rows", given.rows, ("auto", "keep", "cells"))
+    numeric, listed = _names(given.continuous), _names(given.groups)
     labelled = tuple(g for g in listed if g not in numeric)
     if not labelled and not numeric:
         raise UsageError("`groups` is empty; name at least one column whose groups are compared.")
-    if outcome is None and decision is None and score is None:
+    if all(name is None for name in given.roles().values()):
         raise UsageError("None of `outcome`, `decision` and `score` is given; at least one is needed.")
-    if isinstance(score_bins, bool) or not isinstance(score_bins, int) or not 2 <= score_bins <= 65536:
-        raise UsageError(f"`score_bins` must be a whole number from 2 to 65536; got {score_bins!r}.")
-    _check_threshold(threshold, score, decision, features)
-    _check_roles(outcome, decision, score, weight, listed, numeric)
-    return Options(
-        outcome=outcome,
-        decision=decision,
-        score=score,
-        weight=weight,
+    bins = given.score_bins
+    if isinstance(bins, bool) or not isinstance(bins, int) or not 2 <= bins <= 65536:
+        raise UsageError(f"`score_bins` must be a whole number from 2 to 65536; got {bins!r}.")
+    _check_threshold(given)
+    _check_roles(given, listed, numeric)
+    options = replace(
+        given,
         groups=labelled,
         continuous=numeric,
-        features=_names(features or ()),
-        weight_kind=weight_kind,
-        positive=positive,
-        threshold=None if threshold is None else float(threshold),
-        cuts=_checked_cuts(cuts or {}, labelled, numeric),
-        intersections=_checked_intersections(intersections, labelled),
-        missing=missing,
-        rows=rows,
-        score_bins=score_bins,
+        features=_names(given.features or ()),
+        threshold=None if given.threshold is None else float(given.threshold),
+        cuts=_checked_cuts(given.cuts or {}, labelled, numeric),
+        intersections=_checked_intersections(given.intersections, labelled),
     )
+    if options.continuous and options.rows == "cells":
+        raise DataError(
+            f"Continuous attribute `{options.continuous[0]}` needs rows, not cells. Pass rows='keep', or "
+            f"cut it with `cuts`."
+        )
+    return options
 
 
 def check_columns(options: Options, names: Sequence[str]) -> None:
@@ -129,15 +110,6 @@ def check_unique(names: Sequence[str]) -> None:
         raise DataError(f"Column name {listing(twice)} occurs more than once; rename so that names are unique.")
 
 
-def refuse_continuous_cells(options: Options) -> None:
-    """Refuse a continuous attribute in cells before any work is done."""
-    if options.continuous and options.rows == "cells":
-        raise DataError(
-            f"Continuous attribute `{options.continuous[0]}` needs rows, not cells. Pass rows='keep', or "
-            f"cut it with `cuts`."
-        )
-
-
 def _names(names: str | Iterable[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(str(n) for n in names)
 
@@ -147,43 +119,32 @@ def _one_of(option: str, value: str, allowed: Sequence[str]) -> None:
         raise UsageError(f"`{option}` must be one of {listing(allowed)}; got {value!r}.")
 
 
-def _check_threshold(threshold: float | None, score: str | None, decision: str | None, features: Any) -> None:
-    if threshold is None:
+def _check_threshold(given: Options) -> None:
+    if given.threshold is None:
         return
-    if decision is not None:
+    if given.decision is not None:
         raise UsageError("`threshold` makes a decision from the score, but `decision` is given; drop one of them.")
-    if score is None and not features:
+    if given.score is None and not given.features:
         raise UsageError(
             "`threshold` needs a score to cut. Name the `score`'s column, or the `features` of the model that makes it."
         )
-    if not math.isfinite(threshold):
-        raise UsageError(f"`threshold` must be a finite number; got {threshold!r}.")
+    if not math.isfinite(given.threshold):
+        raise UsageError(f"`threshold` must be a finite number; got {given.threshold!r}.")
 
 
-def _check_roles(
-    outcome: str | None,
-    decision: str | None,
-    score: str | None,
-    weight: str | None,
-    groups: tuple[str, ...],
-    continuous: tuple[str, ...],
-) -> None:
+def _check_roles(given: Options, groups: tuple[str, ...], continuous: tuple[str, ...]) -> None:
     for name, n in Counter(groups).items():
         if n > 1:
             raise DataError(f"Column `{name}` is named {n} times in `groups`; once is enough.")
     # A 0/1 column may serve as decision and as score; every other double use compares a thing with itself.
-    pairs = [("outcome", outcome, "decision", decision), ("outcome", outcome, "score", score)]
-    pairs += [(role, name, "weight", weight) for role, name in _roles(outcome, decision, score)]
+    pairs = [("outcome", given.outcome, other, given.roles()[other]) for other in ("decision", "score")]
+    pairs += [(role, name, "weight", given.weight) for role, name in given.roles().items()]
     people = dict.fromkeys([*groups, *continuous])
-    pairs += [(role, name, "group", g) for g in people for role, name in _roles(outcome, decision, score)]
-    pairs += [("weight", weight, "group", g) for g in people]
+    pairs += [(role, name, "group", g) for g in people for role, name in given.roles().items()]
+    pairs += [("weight", given.weight, "group", g) for g in people]
     for one, a, other, b in pairs:
         if a is not None and a == b:
             raise DataError(f"Column `{a}` is used as {one} and as {other}; the two need different columns.")
-
-
-def _roles(*names: str | None) -> list[tuple[str, str | None]]:
-    return list(zip(("outcome", "decision", "score"), names, strict=True))
 
 
 def _checked_cuts(

@@ -9,14 +9,13 @@ import importlib.util
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from evenhand.errors import DataError, MissingDependencyError
 from evenhand.intake.dependence import identifier_names
 from evenhand.intake.engines.duck import DuckEngine
-from evenhand.intake.engines.query import engine_cells, repeated_identifiers
+from evenhand.intake.engines.one_pass import engine_cells, repeated_identifiers
 from evenhand.intake.frames import columns_table, frame_table
 from evenhand.intake.options import Options, check_columns
 from evenhand.intake.records import Table
@@ -64,16 +63,16 @@ def file_table(path: Path, options: Options) -> Table:
         return _text_table(connection, path, options)
 
 
-def wants_cells(options: Options, rows: int, limit: int) -> bool:
+def wants_cells(options: Options, rows: int) -> bool:
     """Say whether a source with so many rows is added up instead of read."""
     if options.rows != "auto":
         return options.rows == "cells"
-    if rows > limit and options.continuous:
+    if rows > ROW_LIMIT and options.continuous:
         raise DataError(
             f"Continuous attribute `{options.continuous[0]}` needs all {rows:,} rows in memory. Pass "
             f"rows='keep' to allow that, or cut it with `cuts`."
         )
-    return rows > limit
+    return rows > ROW_LIMIT
 
 
 def _parquet_table(connection: Any, path: Path, options: Options) -> Table:
@@ -83,13 +82,9 @@ def _parquet_table(connection: Any, path: Path, options: Options) -> Table:
     check_columns(options, names)
     engine = DuckEngine(relation, dict(zip(names, relation.columns, strict=True)))
     notes = repeated_identifiers(engine, names, options)
-    if wants_cells(options, engine.count(), ROW_LIMIT):
-        return _noted(engine_cells(engine, options), notes)
-    return _noted(columns_table(engine.fetch(options.columns), options), notes)
-
-
-def _noted(table: Table, notes: Sequence[str]) -> Table:
-    return replace(table, notes=(*table.notes, *notes)) if notes else table
+    if wants_cells(options, engine.count()):
+        return engine_cells(engine, options).noted(notes)
+    return columns_table(engine.fetch(options.columns), options).noted(notes)
 
 
 def _top_names(schema: Sequence[tuple[str, int | None]]) -> list[str]:
@@ -142,15 +137,15 @@ def _text_table(connection: Any, path: Path, options: Options) -> Table:
                 source = relation(sample, _not_truths(relation(sample, truths), truths))
             if options.rows == "cells":
                 engine = DuckEngine(source, safe)
-                return _noted(engine_cells(engine, options), repeated_identifiers(engine, names, options))
+                return engine_cells(engine, options).noted(repeated_identifiers(engine, names, options))
             limit = "" if options.rows == "keep" else f" LIMIT {ROW_LIMIT + 1}"
             source.project(", ".join(wanted)).create_view("evenhand_source")
             connection.execute(f"CREATE TEMP TABLE evenhand_rows AS SELECT * FROM evenhand_source{limit}")
             held = DuckEngine(connection.table("evenhand_rows"), {c: safe[c] for c in held_names})
             notes = repeated_identifiers(held, held_names, options)
-            if wants_cells(options, held.count(), ROW_LIMIT):
-                return _noted(engine_cells(DuckEngine(source, safe), options), notes)
-            return _noted(columns_table(held.fetch(options.columns), options), notes)
+            if wants_cells(options, held.count()):
+                return engine_cells(DuckEngine(source, safe), options).noted(notes)
+            return columns_table(held.fetch(options.columns), options).noted(notes)
         except (duckdb.ConversionException, duckdb.InvalidInputException):
             # A column that looked like numbers holds a text further down: look at the whole file.
             if sample == -1:
@@ -223,13 +218,13 @@ def _arrow_table(path: Path, options: Options) -> Table:
     except (pyarrow.ArrowException, OSError) as error:
         raise DataError(f"File `{path.name}` is not an Arrow table: {_sentence(error)}") from None
     check_columns(options, table.column_names)
-    if wants_cells(options, table.num_rows, ROW_LIMIT):
+    if wants_cells(options, table.num_rows):
         needed = table.select(list(options.columns))
         safe = {name: f"c{i}" for i, name in enumerate(options.columns)}
         with _connection(path) as connection:
             relation = connection.from_arrow(needed.rename_columns(list(safe.values())))
             engine = DuckEngine(relation, safe)
-            return _noted(engine_cells(engine, options), repeated_identifiers(engine, options.columns, options))
+            return engine_cells(engine, options).noted(repeated_identifiers(engine, options.columns, options))
     return frame_table(table, options)
 
 

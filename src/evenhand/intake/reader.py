@@ -5,27 +5,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from evenhand.errors import DataError
-from evenhand.intake.assemble import finish, finish_cells
-from evenhand.intake.columns import Column, from_values
 from evenhand.intake.data import AuditData
-from evenhand.intake.dependence import repeat_note
-from evenhand.intake.frames import check_lengths, columns_table, frame_columns, frame_names, frame_table
-from evenhand.intake.options import (
-    Intersections,
-    Options,
-    check_columns,
-    check_unique,
-    make_options,
-    refuse_continuous_cells,
-)
-from evenhand.intake.records import Records, Table, code_records
+from evenhand.intake.engines.duck import DuckEngine
+from evenhand.intake.engines.one_pass import engine_cells, repeated_identifiers
+from evenhand.intake.engines.spark import SparkEngine
+from evenhand.intake.frames import columns_table, frame_table
+from evenhand.intake.options import Intersections, Options, check_columns, make_options
+from evenhand.intake.paths import file_table, wants_cells
+from evenhand.intake.records import Table
 
 
 def read(
@@ -104,95 +94,24 @@ def read(
     (('F', 'M'), 3, {'`sex` is missing': 1})
     """
     options = make_options(
-        outcome=outcome,
-        decision=decision,
-        score=score,
-        groups=groups,
-        features=features,
-        weight=weight,
-        weight_kind=weight_kind,
-        positive=positive,
-        threshold=threshold,
-        cuts=cuts,
-        continuous=continuous,
-        intersections=intersections,
-        missing=missing,
-        rows=rows,
-        score_bins=score_bins,
-    )
-    refuse_continuous_cells(options)
-    return _finish(_table(source, options), options)
-
-
-def read_arrays(
-    *,
-    outcome: Any,
-    decision: Any,
-    score: Any,
-    groups: Any,
-    features: Any,
-    weight: Any,
-    **options: Any,
-) -> AuditData:
-    """Check and code plain arrays; `AuditData.from_arrays` is the public name.
-
-    Examples
-    --------
-    >>> data = read_arrays(outcome=[0, 1], decision=None, score=None, groups={"g": ["a", "b"]},
-    ...                    features=None, weight=None)
-    >>> data.count.tolist()
-    [1, 1]
-    """
-    people = _named_columns(groups, "groups")
-    inputs = {} if features is None else _named_columns(features, "features")
-    known = {**inputs, **people}
-    roles: dict[str, Any] = {}
-    for role, values in (("outcome", outcome), ("decision", decision), ("score", score), ("weight", weight)):
-        # A group or a feature may carry a role's name; then the role's array takes another one.
-        roles[role] = None if values is None else (f"{role} array" if role in known else role)
-        if values is not None:
-            known[str(roles[role])] = from_values(values, role)
-    check_lengths({**inputs, **known})
-    asked = make_options(**{"groups": [*people], "features": [*inputs], **roles, **options})
-    refuse_continuous_cells(asked)
-    check_columns(asked, [*known])
-    return _finish(replace(columns_table(known, asked), features=inputs), asked)
-
-
-def _named_columns(values: Any, role: str) -> dict[str, Column]:
-    if isinstance(values, Mapping):
-        return {str(name): from_values(array, str(name)) for name, array in values.items()}
-    names = None if isinstance(values, np.ndarray) else frame_names(values)
-    if names is not None:
-        check_unique(names)
-        columns = frame_columns(values, names)
-        if columns is not None:
-            return columns
-    array = np.asarray(values)
-    if role == "features" and array.ndim == 2:
-        return {f"x{j}": from_values(array[:, j], f"x{j}") for j in range(array.shape[1])}
-    wanted = "a mapping of names to arrays" + (", a frame or a 2-D array" if role == "features" else " or a frame")
-    raise DataError(f"`{role}` must be {wanted}; got {type(values).__name__}.")
+        outcome=outcome, decision=decision, score=score, groups=groups, features=features, weight=weight,
+        weight_kind=weight_kind, positive=positive, threshold=threshold, cuts=cuts, continuous=continuous,
+        intersections=intersections, missing=missing, rows=rows, score_bins=score_bins,
+    )  # fmt: skip
+    return AuditData.of_table(_table(source, options), options)
 
 
 def _table(source: Any, options: Options) -> Table:
     if isinstance(source, str | os.PathLike):
-        # Only files and engines need DuckDB, and importing it takes time.
-        from evenhand.intake.paths import file_table
-
         return file_table(Path(os.fspath(source)), options)
     engine = _engine(source, options)
     if engine is None:
         return frame_table(source, options)
-    from evenhand.intake.engines.query import engine_cells, repeated_identifiers
-    from evenhand.intake.paths import ROW_LIMIT, wants_cells
-
     collect = options.rows == "keep"
     if options.rows == "auto" and options.continuous:
-        collect = not wants_cells(options, engine.count(), ROW_LIMIT)
+        collect = not wants_cells(options, engine.count())
     if not collect:
-        table, notes = engine_cells(engine, options), repeated_identifiers(engine, list(engine.kinds), options)
-        return replace(table, notes=(*table.notes, *notes))
+        return engine_cells(engine, options).noted(repeated_identifiers(engine, list(engine.kinds), options))
     return columns_table(engine.fetch(options.columns), options)
 
 
@@ -200,31 +119,11 @@ def _engine(source: Any, options: Options) -> Any:
     """Return the engine that holds the source, or None when it is in memory."""
     module = type(source).__module__
     if "duckdb" in sys.modules and isinstance(source, sys.modules["duckdb"].DuckDBPyRelation):
-        from evenhand.intake.engines.duck import DuckEngine
-
         check_columns(options, [str(c) for c in source.columns])
         engine = DuckEngine(source)
         engine.check_case(options.columns)
         return engine
     if module.startswith("pyspark.sql") and type(source).__name__ == "DataFrame":
-        from evenhand.intake.engines.spark import SparkEngine
-
         check_columns(options, list(source.columns))
         return SparkEngine(source)
     return None
-
-
-def _finish(table: Table, options: Options) -> AuditData:
-    records = code_records(table, options)
-    if table.rows is not None or options.rows == "cells":
-        return finish_cells(records, options)
-    return finish(_with_repeats(records), options)
-
-
-def _with_repeats(records: Records) -> Records:
-    columns = {**records.features}
-    numbers = {name: np.asarray(c.values) for name, c in columns.items() if c.kind == "number"} | {**records.continuous}
-    labels = {name: c for name, c in columns.items() if c.kind != "number"}
-    labels |= {a.name: Column(kind="label", values=a.codes, labels=a.labels) for a in records.attributes}
-    note = repeat_note(records.outcome, records.score, numbers, labels, records.weights.count)
-    return records if note is None else replace(records, notes=(*records.notes, note))

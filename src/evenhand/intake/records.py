@@ -7,24 +7,20 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import BoolArray, FloatArray, IntArray
 from evenhand.errors import DataError
 from evenhand.intake.columns import Column
-from evenhand.intake.data import Attribute, Labels
 from evenhand.intake.labels import check_positive, code_binary, positive_for
 from evenhand.intake.lookalikes import group_notes
 from evenhand.intake.options import Options
+from evenhand.intake.parts import Attribute, Labels
 from evenhand.intake.weights import Weights, WeightSums, code_weights
 from evenhand.intake.wording import count_of, listing, number_text
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 MISSING_LABEL = "(missing)"
 MOST_LABELS = 1000
@@ -33,19 +29,12 @@ LARGEST_VALUE = 1e100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreBins:
-    """Equal-width bins of a score.
+    """Equal-width bins of a score."""
 
-    Parameters
-    ----------
-    low, high : float
-        The range that is cut; 0 and 1 for a probability.
-    bins : int
-        How many bins.
-    """
-
+    # The range that is cut; 0 and 1 for a probability.
     low: float
     high: float
-    bins: int
+    bins: int  # how many bins
 
     @property
     def scale(self) -> float:
@@ -65,40 +54,27 @@ class ScoreBins:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Table:
-    """The needed columns of a source, by role.
+    """The needed columns of a source, by role."""
 
-    Parameters
-    ----------
-    outcome, decision, score : Column or None
-        In engine cells the score is the bin's number, and a numeric outcome is the cell's mean.
-    groups, continuous, features : mapping of str to Column
-        By name.
-    weights : WeightSums or None
-        Sums over each record's rows.
-    rows : ndarray or None
-        Rows of the source each record stands for; None when each is one.
-    bins : ScoreBins or None
-        The bins when the score is a bin's number.
-    numeric_outcome : bool
-        True when an engine already took the outcome as numeric.
-    moments : mapping of str to three arrays
-        Sums of w v, w² v, w² v² made by the engine.
-    notes : tuple of str
-        What was decided while reading.
-    """
-
+    # In engine cells the score is the bin's number, and a numeric outcome is the cell's mean.
     outcome: Column | None = None
     decision: Column | None = None
     score: Column | None = None
+    # By name.
     groups: Mapping[str, Column]
     continuous: Mapping[str, Column] = field(default_factory=dict)
     features: Mapping[str, Column] = field(default_factory=dict)
-    weights: WeightSums | None = None
-    rows: IntArray | None = None
-    bins: ScoreBins | None = None
-    numeric_outcome: bool = False
+    weights: WeightSums | None = None  # sums over each record's rows
+    rows: IntArray | None = None  # rows of the source each record stands for; None when each is one
+    bins: ScoreBins | None = None  # the bins when the score is a bin's number
+    numeric_outcome: bool = False  # True when an engine already took the outcome as numeric
+    # Sums of w v, w² v, w² v² made by the engine.
     moments: Mapping[str, tuple[FloatArray, FloatArray, FloatArray]] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what was decided while reading
+
+    def noted(self, notes: Sequence[str]) -> Table:
+        """Return the table with more notes."""
+        return replace(self, notes=(*self.notes, *notes))
 
     def size(self) -> int:
         """Return the number of records."""
@@ -109,42 +85,24 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Records:
-    """Coded records that can be used, and the account of those that cannot.
+    """Coded records that can be used, and the account of those that cannot."""
 
-    Parameters
-    ----------
-    outcome, decision, score : ndarray or None
-        Floats; the score is the bin's number when `bins` is given.
-    outcome_kind, score_kind : str
-        As in `AuditData`.
-    attributes : tuple of Attribute
-        Without intersections.
-    continuous, features : mapping
-        By name.
-    labels : mapping of str to Labels
-        By role.
-    weights : Weights
-        Count and sampling weight of each record.
-    bins : ScoreBins or None
-        See `Table`.
-    moments : mapping
-        See `Table`.
-    rows_in, rows_used, dropped, notes
-        As in `AuditData`.
-    """
-
+    # Floats; the score is the bin's number when `bins` is given.
     outcome: FloatArray | None
+    # As in `AuditData`.
     outcome_kind: str
     decision: FloatArray | None
     score: FloatArray | None
     score_kind: str
-    attributes: tuple[Attribute, ...]
+    attributes: tuple[Attribute, ...]  # without intersections
+    # By name.
     continuous: Mapping[str, FloatArray]
     features: Mapping[str, Column]
-    labels: Mapping[str, Labels]
-    weights: Weights
-    bins: ScoreBins | None
-    moments: Mapping[str, tuple[FloatArray, FloatArray, FloatArray]]
+    labels: Mapping[str, Labels]  # by role
+    weights: Weights  # count and sampling weight of each record
+    bins: ScoreBins | None  # see `Table`
+    moments: Mapping[str, tuple[FloatArray, FloatArray, FloatArray]]  # see `Table`
+    # As in `AuditData`.
     rows_in: int
     rows_used: int
     dropped: Mapping[str, int]
@@ -152,68 +110,43 @@ class Records:
 
 
 def code_records(table: Table, options: Options) -> Records:
-    """Check and code a table; every data error that concerns values is raised here.
-
-    Parameters
-    ----------
-    table : Table
-        What a source holds.
-    options : Options
-        What was asked.
-
-    Returns
-    -------
-    Records
-    """
-    size = table.size()
-    rows = np.ones(size, dtype=np.int64) if table.rows is None else table.rows
+    """Check and code a table; every data error that concerns values is raised here."""
+    rows = np.ones(table.size(), dtype=np.int64) if table.rows is None else table.rows
     rows_in = int(rows.sum())
     if rows_in == 0:
         raise DataError("The table has no rows; at least one row per group is needed.")
     notes = list(table.notes)
-    named = {options.outcome: table.outcome, options.decision: table.decision}
-    check_positive({n: c for n, c in named.items() if n is not None and c is not None}, options.positive)
-    labels: dict[str, Labels] = {}
-    named_class = positive_for("model", options.positive)
-    if named_class[1] and named_class[0] is not None:
-        labels["model"] = Labels(one=(str(named_class[0]),))
+    labels = _named_labels(table, options)
     outcome, outcome_kind = _outcome(table, options, notes, labels)
     decision = _decision(table, options, notes, labels)
     groups = {name: _group(column, name, options) for name, column in table.groups.items()}
     continuous = {name: numbers_of(column, name, "continuous") for name, column in table.continuous.items()}
 
     gone = _Gone(rows)
-    for role, values in ((options.outcome, outcome), (options.decision, decision)):
-        if values is not None and role is not None:
-            gone.drop(np.isnan(values), f"`{role}` is missing")
+    numbers = {options.outcome: outcome, options.decision: decision}
+    gone.drop_missing({name: v for name, v in numbers.items() if name is not None and v is not None})
     for name, (codes, _) in groups.items():
         _drop_missing_group(gone, codes < 0, name, options)
-    for name, values in continuous.items():
-        gone.drop(np.isnan(values), f"`{name}` is missing")
+    gone.drop_missing(continuous)
     weights = code_weights(table.weights, options, rows, gone.kept)
     if weights.zero is not None:
         gone.subtract(weights.zero, f"`{options.weight}` is zero")
     notes.extend(weights.notes)
-    keep = gone.kept
-    if not keep.any():
-        reasons = "; ".join(f"{reason}: {n:,}" for reason, n in gone.dropped.items())
-        raise DataError(f"All {count_of(rows_in, 'row')} are dropped ({reasons}); nothing is left to audit.")
+    keep = gone.some_kept(rows_in)
 
     score, score_kind = _score(table, options, keep)
     _refuse_infinite(outcome, keep, options.outcome)
+    decision = None if decision is None else decision[keep]
     if options.threshold is not None and score is not None and decision is None:
         decision = (score >= options.threshold).astype(np.float64)
-        decision = _scatter(decision, keep)
-    attributes = tuple(
-        _attribute(name, codes[keep], labels, gone.dropped, options) for name, (codes, labels) in groups.items()
-    )
+    attributes = tuple(_attribute(n, codes[keep], known, gone.dropped, options) for n, (codes, known) in groups.items())
     for attribute in attributes:
         numeric = table.groups[attribute.name].kind == "number" and attribute.name not in options.cuts
         notes.extend(group_notes(attribute.name, attribute.labels, numeric=numeric))
     return Records(
         outcome=None if outcome is None else outcome[keep],
         outcome_kind=outcome_kind,
-        decision=None if decision is None else decision[keep],
+        decision=decision,
         score=score,
         score_kind=score_kind,
         attributes=attributes,
@@ -230,6 +163,14 @@ def code_records(table: Table, options: Options) -> Records:
     )
 
 
+def _named_labels(table: Table, options: Options) -> dict[str, Labels]:
+    """Check what was named as positive, and return the model's class when that was named."""
+    named = {options.outcome: table.outcome, options.decision: table.decision}
+    check_positive({n: c for n, c in named.items() if n is not None and c is not None}, options.positive)
+    wanted, said = positive_for("model", options.positive)
+    return {"model": Labels(one=(str(wanted),))} if said and wanted is not None else {}
+
+
 class _Gone:
     """Rows dropped so far: each row is counted under its first reason."""
 
@@ -238,10 +179,20 @@ class _Gone:
         self.dropped: dict[str, int] = {}
 
     @property
-    def kept(self) -> NDArray[np.bool_]:
+    def kept(self) -> BoolArray:
         return self.rows > 0
 
-    def drop(self, mask: NDArray[np.bool_], reason: str) -> None:
+    def some_kept(self, rows_in: int) -> BoolArray:
+        if not self.kept.any():
+            reasons = "; ".join(f"{reason}: {n:,}" for reason, n in self.dropped.items())
+            raise DataError(f"All {count_of(rows_in, 'row')} are dropped ({reasons}); nothing is left to audit.")
+        return self.kept
+
+    def drop_missing(self, columns: Mapping[str, FloatArray]) -> None:
+        for name, values in columns.items():
+            self.drop(np.isnan(values), f"`{name}` is missing")
+
+    def drop(self, mask: BoolArray, reason: str) -> None:
         self.subtract(np.where(mask, self.rows, 0), reason)
 
     def subtract(self, rows: IntArray, reason: str) -> None:
@@ -333,7 +284,7 @@ def cut(values: FloatArray, points: tuple[float, ...]) -> tuple[IntArray, tuple[
     return np.where(np.isnan(values), -1, codes), (f"<{texts[0]}", *inner, f">={texts[-1]}")
 
 
-def _drop_missing_group(gone: _Gone, missing: NDArray[np.bool_], name: str, options: Options) -> None:
+def _drop_missing_group(gone: _Gone, missing: BoolArray, name: str, options: Options) -> None:
     n = int(gone.rows[missing].sum())
     if n and options.missing == "error":
         raise DataError(
@@ -363,7 +314,7 @@ def _attribute(
     return Attribute(name=name, labels=found, codes=place[codes])
 
 
-def _score(table: Table, options: Options, keep: NDArray[np.bool_]) -> tuple[FloatArray | None, str]:
+def _score(table: Table, options: Options, keep: BoolArray) -> tuple[FloatArray | None, str]:
     if table.score is None or options.score is None:
         return None, "none"
     values = numbers_of(table.score, options.score, "score")[keep]
@@ -391,7 +342,7 @@ def numbers_of(column: Column, name: str, role: str) -> FloatArray:
     return np.asarray(column.values, dtype=np.float64)
 
 
-def _refuse_infinite(outcome: FloatArray | None, keep: NDArray[np.bool_], name: str | None) -> None:
+def _refuse_infinite(outcome: FloatArray | None, keep: BoolArray, name: str | None) -> None:
     if outcome is not None and np.isinf(outcome[keep]).any():
         raise DataError(f"Outcome `{name}` is infinite in some rows; every outcome must be a finite number.")
     if outcome is not None:
@@ -405,9 +356,3 @@ def _refuse_vast(values: FloatArray, name: str | None, role: str) -> None:
             f"{role} `{name}` reaches {largest:.3g}; values beyond {LARGEST_VALUE:g} cannot be squared and added. "
             f"Divide the column by a large number first."
         )
-
-
-def _scatter(values: FloatArray, keep: NDArray[np.bool_]) -> FloatArray:
-    full: NDArray[Any] = np.full(len(keep), np.nan)
-    full[keep] = values
-    return full

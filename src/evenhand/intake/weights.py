@@ -6,14 +6,11 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import BoolArray, FloatArray, IntArray
 from evenhand.errors import DataError
 from evenhand.intake.options import Options
 from evenhand.intake.wording import count_of
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # A hundred times as many as people live; exact tests on more would not end.
 MOST_COUNTED = 10**12
@@ -23,22 +20,15 @@ SMALLEST, LARGEST = 1e-100, 1e100
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WeightSums:
-    """What must be known of the weights of each record's rows.
+    """What must be known of the weights of each record's rows."""
 
-    Parameters
-    ----------
-    total, square : ndarray, shape (records,)
-        Sums of w and w².
-    low, high : ndarray, shape (records,)
-        Smallest and largest positive weight.
-    zero, broken, bad : ndarray of int, shape (records,)
-        Rows whose weight is zero, is not whole, is NaN, infinite or negative.
-    """
-
+    # (records,): sums of w and w².
     total: FloatArray
     square: FloatArray
+    # (records,): smallest and largest positive weight.
     low: FloatArray
     high: FloatArray
+    # (records,): rows whose weight is zero, is not whole, is NaN, infinite or negative.
     zero: IntArray
     broken: IntArray
     bad: IntArray
@@ -57,7 +47,7 @@ class WeightSums:
                 bad=(~(np.isfinite(weight) & (weight >= 0))).astype(np.int64),
             )
 
-    def span(self, live: NDArray[np.bool_]) -> tuple[float, float]:
+    def span(self, live: BoolArray) -> tuple[float, float]:
         """Return the smallest and the largest positive weight of the marked records, NaN when there is none."""
         if not live.any():
             return math.nan, math.nan
@@ -66,30 +56,17 @@ class WeightSums:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Weights:
-    """Count and sampling weight of each record.
+    """Count and sampling weight of each record."""
 
-    Parameters
-    ----------
-    count : ndarray of int, shape (records,)
-        Rows the record stands for.
-    total, square : ndarray or None
-        Sums of w and w² over these rows; None when all weights are equal.
-    constant : float
-        The common weight when all are equal, for undoing it in sums an engine has made.
-    zero : ndarray or None
-        Rows of the source with weight zero.
-    notes : tuple of str
-        What was decided.
-    """
-
-    count: IntArray
+    count: IntArray  # (records,): rows the record stands for
+    # Sums of w and w² over these rows; None when all weights are equal.
     total: FloatArray | None = None
     square: FloatArray | None = None
-    constant: float = 1.0
-    zero: IntArray | None = None
-    notes: tuple[str, ...] = ()
+    constant: float = 1.0  # the common weight when all are equal, for undoing it in sums an engine has made
+    zero: IntArray | None = None  # rows of the source with weight zero
+    notes: tuple[str, ...] = ()  # what was decided
 
-    def take(self, keep: NDArray[np.bool_]) -> Weights:
+    def take(self, keep: BoolArray) -> Weights:
         """Return the marked records."""
         return replace(
             self,
@@ -159,7 +136,7 @@ def weight_kind(name: str, asked: str, *, broken: int, bad: int, low: float, hig
     return kind
 
 
-def code_weights(sums: WeightSums | None, options: Options, rows: IntArray, kept: NDArray[np.bool_]) -> Weights:
+def code_weights(sums: WeightSums | None, options: Options, rows: IntArray, kept: BoolArray) -> Weights:
     """Turn the weights of all records into counts or sampling weights.
 
     Parameters

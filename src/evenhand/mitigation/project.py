@@ -13,11 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from evenhand.arrays import FloatArray
 from evenhand.errors import DataError
 from evenhand.kernels.shared.logistic import fit_logistic
 from evenhand.similarity.metric import orthonormal
-
-FloatArray = NDArray[np.float64]
 
 
 def sensitive_directions(X: FloatArray, sensitive: ArrayLike, l2: float = 1.0) -> FloatArray:

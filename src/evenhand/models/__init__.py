@@ -4,16 +4,14 @@ from evenhand.models.adapter import adapt, audited_model
 from evenhand.models.audited import AuditedModel
 from evenhand.models.distances import BoundaryDistance, boundary_distance
 from evenhand.models.files import load_model
-from evenhand.models.model import Model, as_model, check_columns
+from evenhand.models.moves import Moves
 
 __all__ = [
     "AuditedModel",
     "BoundaryDistance",
-    "Model",
+    "Moves",
     "adapt",
-    "as_model",
     "audited_model",
     "boundary_distance",
-    "check_columns",
     "load_model",
 ]

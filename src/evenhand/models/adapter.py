@@ -8,22 +8,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from evenhand.arrays import FloatArray
 from evenhand.errors import UsageError
-from evenhand.intake.data import AuditData, FeatureType, Labels
+from evenhand.intake.data import AuditData
+from evenhand.intake.parts import FeatureType, Labels
 from evenhand.models.agreement import check_agreement, separating_cut, threshold_of_data
 from evenhand.models.audited import Answers, AuditedModel, NotFiniteError, in_unit, logits_of
 from evenhand.models.files import load_model
+from evenhand.models.fitted_columns import check_columns, refuse_other
 from evenhand.models.gradient import GradientModel
 from evenhand.models.gradient_torch import network_of
 from evenhand.models.input_space import Columns, own_values
-from evenhand.models.model import Model, check_columns, refuse_other
 from evenhand.models.onnx import OnnxClassifier
 from evenhand.models.orientation import class_of_one
-
-FloatArray = NDArray[np.float64]
 
 
 def adapt(
@@ -41,8 +40,8 @@ def adapt(
     Parameters
     ----------
     source : object
-        A fitted estimator or pipeline, an ONNX session or file, a torch module, a network with its gradient, a `Model`,
-        or a callable. A callable gets a float array of shape (rows, columns) when all columns are numbers, else a data
+        A fitted estimator or pipeline, an ONNX session or file, a torch module, a network with its gradient, or a
+        callable. A callable gets a float array of shape (rows, columns) when all columns are numbers, else a data
         frame.
     columns : mapping of str to ndarray
         The features.
@@ -75,7 +74,7 @@ def adapt(
     numeric = all(c.dtype.kind in "biuf" for c in own.values())
     fitted_on = getattr(source, "feature_names_in_", None)
     blank = AuditedModel(
-        name=source.name if isinstance(source, Model) else getattr(source, "__name__", type(source).__name__),
+        name=getattr(source, "__name__", type(source).__name__),
         source=source,
         ask=_nothing,
         threshold=threshold,
@@ -84,11 +83,6 @@ def adapt(
         types=_types(source, own, types or {}),
         notes=tuple(told),
     )
-    if isinstance(source, Model):
-        return replace(
-            blank, ask=source.score, choose=source.decide, probability=source.probability, threshold=source.threshold,
-            framed=not numeric,
-        )  # fmt: skip
     network = None
     if numeric:
         head = np.column_stack([np.asarray(c[:256], dtype=np.float64) for c in own.values()])
@@ -279,7 +273,7 @@ def audited_model(model: Any, data: AuditData, *, positive: Any = None, threshol
         return made
     score = made.score(data.features)
     cut = threshold_of_data(data, score) if threshold is None else None
-    if cut is not None and not isinstance(made.source, Model):  # which says itself from where on
+    if cut is not None:
         made = replace(made, threshold=cut, choose=None)
     elif made.threshold is None:
         made = replace(made, threshold=separating_cut(data, score))

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray
 from evenhand.errors import DataError
 from evenhand.intake.data import AuditData
 from evenhand.models.audited import AuditedModel
-
-FloatArray = NDArray[np.float64]
 
 # A correlation so many standard errors below 0 is not chance: the model is turned around.
 REVERSED = -4.0
@@ -63,20 +61,6 @@ def check_agreement(
     model: AuditedModel, data: AuditData, score: FloatArray, decision: FloatArray | None
 ) -> tuple[str, ...]:
     """Compare a model with the decisions, scores and outcomes of the rows it is audited on.
-
-    Parameters
-    ----------
-    model : AuditedModel
-        The model.
-    data : AuditData
-        The rows.
-    score, decision : ndarray
-        What the model says about them.
-
-    Returns
-    -------
-    tuple of str
-        What a reader should know.
 
     Raises
     ------

@@ -12,31 +12,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray
 from evenhand.errors import DataError, EvenhandError
-from evenhand.intake.data import FeatureType
+from evenhand.intake.parts import FeatureType
 from evenhand.models.gradient import GradientModel
 from evenhand.models.input_space import Columns, as_frame, own_values
-from evenhand.models.model import Model, as_model
 
-FloatArray = NDArray[np.float64]
 Ask = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Answers:
-    """What a model said about some rows.
+    """What a model said about some rows."""
 
-    Parameters
-    ----------
-    columns : mapping of str to ndarray
-        The rows.
-    score, decision : ndarray or None
-        The answers; None where it was not asked.
-    """
-
-    columns: Columns
+    columns: Columns  # the rows
+    # The answers; None where it was not asked.
     score: FloatArray | None = None
     decision: FloatArray | None = None
 
@@ -154,25 +145,6 @@ class AuditedModel:
                 given[:, j] = own_values(np.asarray(flipped[name]), self.types.get(name))
         return self._answer(self.ask, given, columns) - as_is
 
-    def on_matrix(self, names: list[str]) -> Model:
-        """Return the model of a matrix with these columns, for distances to its boundary."""
-        if isinstance(self.source, Model):
-            return self.source
-        cut, inner = self.cut(), self.source
-        if self.classes is not None and self.network is None:
-            return as_model(inner, threshold=self.own_cut(), features=names, positive=self.class_of_one())
-
-        def score(X: FloatArray) -> FloatArray:
-            # Between 0 and 1 the rounding of a probability would bend a straight line.
-            return logits_of(self.network, self.one, X) if margin else self.score(dict(zip(names, X.T, strict=True)))
-
-        margin = self.network is not None and self.network.link == "logit" and cut == 0.5
-        at = 0.0 if margin else cut
-        return Model(
-            name=self.name, score=score, decide=lambda X: (score(X) >= at).astype(float), threshold=at,
-            probability=self.probability and not margin, inner=inner,
-        )  # fmt: skip
-
     def own_cut(self) -> float | None:
         """Return the score from which on the decision is 1, or None where the model decides by its own rule."""
         return None if self.choose is not None else self.cut()
@@ -204,11 +176,7 @@ class AuditedModel:
                 f"Model `{self.name}` raised {type(error).__name__} when asked about {n:,} rows of columns {shown}: "
                 f"{error}. It must take the audit's features, in their order, and give one score per row.{hint}"
             ) from error
-        if values.ndim == 2 and values.shape[1] == 2:
-            values = values[:, 1]
-        values = values.reshape(-1)
-        if values.shape != (n,):
-            raise DataError(f"Model `{self.name}` gave {values.size} scores for {n} rows; one per row is needed.")
+        values = one_per_row(values, n, self.name)
         bad = int((~np.isfinite(values)).sum())
         if bad:
             raise NotFiniteError(
@@ -218,7 +186,7 @@ class AuditedModel:
         if self.probability and not in_unit(values):
             raise DataError(
                 f"Model `{self.name}` gave scores from {values.min():g} to {values.max():g} where it gave "
-                "probabilities before. Return probabilities, or say with `evenhand.models.as_model` that they are none."
+                "probabilities before. Return probabilities for all rows, or log-odds for all rows with a `threshold`."
             )
         return values
 
@@ -231,6 +199,15 @@ def logits_of(network: GradientModel | None, one: int | None, X: FloatArray) -> 
         raise DataError(f"The network has {out.shape[1]} outputs; audits of decisions need 1 or 2.")
     towards_second = out[:, 0] if out.shape[1] == 1 else out[:, 1] - out[:, 0]
     return towards_second if one == 1 else -towards_second
+
+
+def one_per_row(values: Any, n: int, name: str) -> FloatArray:
+    """Return a model's answers as one score per row, of two columns the second, or say how many there are."""
+    out = np.asarray(values, dtype=float)
+    out = (out[:, 1] if out.ndim == 2 and out.shape[1] == 2 else out).reshape(-1)
+    if out.shape != (n,):
+        raise DataError(f"Model `{name}` gave {out.size} scores for {n} rows; one per row is needed.")
+    return out
 
 
 def in_unit(values: FloatArray) -> bool:

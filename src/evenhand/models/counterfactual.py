@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.arrays import IntArray
 from evenhand.errors import DataError, UsageError, near_matches
 
-IntArray = NDArray[np.int64]
 Columns = Mapping[str, NDArray[Any]]
 # Columns to flip together, the values of each group by label, or a function (columns, label) -> columns.
 Flip = str | Sequence[str] | Mapping[str, Mapping[str, Any]] | Callable[[Columns, str], Columns]

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evenhand.errors import DataError, UsageError
+from evenhand.arrays import FloatArray, IntArray
+from evenhand.errors import UsageError
+from evenhand.models.audited import AuditedModel
+from evenhand.models.ground import Ground, find_ground
+from evenhand.models.input_space import Columns
 from evenhand.models.kernel import is_kernel_machine, kernel_distance
-from evenhand.models.linear import NORMS, linear_distance, linear_form
-from evenhand.models.model import Model
-from evenhand.models.search import Searched, search_distance
+from evenhand.models.linear import linear_form, plane_distance
+from evenhand.models.moves import Moves
+from evenhand.models.search import search_boundary
 from evenhand.models.tree import is_tree, leaf_boxes, tree_distance
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-
-METHODS = ("auto", "linear", "kernel", "tree", "search")
-SCALES = ("std", "range", "none")
+Measured = tuple[FloatArray, dict[str, Any]]  # distances, and how they were measured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -46,157 +45,135 @@ class BoundaryDistance:
 
 
 def boundary_distance(
-    model: Model,
-    X: FloatArray,
-    *,
-    norm: str = "l2",
-    scale: str | Sequence[float] = "std",
-    method: str = "auto",
-    categorical: Sequence[int] = (),
-    delta: float = 1.0,
-    jumps: str = "together",
-    starts: int = 3,
-    rounds: int = 2,
-    seed: int = 0,
-    count: IntArray | None = None,
+    model: AuditedModel, columns: Columns, moves: Moves | None = None, *, count: IntArray | None = None, seed: int = 0
 ) -> BoundaryDistance:
     """Measure how far each row is from the nearest point with the other decision. [si2021] eq. (6)
 
+    Numbers move. Categories (text, and numbers that a pipeline one-hot encodes) are frozen: the distance is to the
+    nearest point with the same categories. Columns named in `categorical` jump instead.
+
     Parameters
     ----------
-    model : Model
-        From `as_model`.
-    X : ndarray, shape (n, d)
-        Features in their own units.
-    norm : {"l2", "l1", "linf"}
-        Length of a move.
-    scale : {"std", "range", "none"} or sequence of float
-        The unit of each feature: its standard deviation or range in `X`, one, or given numbers.
-    method : {"auto", "linear", "kernel", "tree", "search"}
-        "auto" takes the formula that fits the model and searches otherwise.
-    categorical : sequence of int
-        Columns that jump at the price `delta` instead of moving; linear classifiers only.
-    delta : float
-        That price, in the units of the other features.
-    jumps : {"together", "each"}
-        One price for all columns together, or one for each that changes; see `evenhand.models.linear.plane_distance`.
-    starts, rounds, seed
-        See `evenhand.models.search.search_distance`.
+    model : AuditedModel
+        From `evenhand.models.audited_model` or `evenhand.models.adapt`.
+    columns : mapping of str to ndarray
+        The model's inputs in their own units.
+    moves : Moves, optional
+        How a move is measured, and what jumps.
     count : ndarray of int, shape (n,), optional
         People that each row stands for; one by default.
+    seed : int
+        Of a search.
 
     Returns
     -------
     BoundaryDistance
+        Infinite where the columns that move cannot change the decision. Beside categories, `described` names the
+        columns that move, are frozen and jump.
 
     Examples
     --------
-    >>> from evenhand.models.model import as_model
-    >>> X = np.random.default_rng(0).normal(size=(100, 2))
-    >>> found = boundary_distance(as_model(lambda x: x @ [3.0, 4.0], threshold=0.0), X, scale="none")
-    >>> found.method, bool(np.allclose(found.distance, np.abs(X @ [0.6, 0.8])))
+    >>> from evenhand.models import adapt
+    >>> x, z = np.random.default_rng(0).normal(size=(2, 100))
+    >>> model = adapt(lambda X: X @ [3.0, 4.0], {"x": x, "z": z}, threshold=0.0)
+    >>> found = boundary_distance(model, {"x": x, "z": z}, Moves(scale="none"))
+    >>> found.method, bool(np.allclose(found.distance, np.abs(0.6 * x + 0.8 * z)))
     ('linear', True)
+    >>> columns = {"x": np.array([0.0, 1.0, 4.0, 1.0]), "job": np.array(["a", "b", "a", "a"])}
+    >>> model = adapt(lambda frame: frame["x"] - 3.0 * (frame["job"] == "b"), columns, threshold=0.5)
+    >>> boundary_distance(model, columns, Moves(scale="none")).distance.round(4).tolist()
+    [0.5, 2.5, 3.5, 0.5]
     """
-    check_request(norm, method)
-    unit, words = units_of(X, scale, count)
-    decision = model.decide(X)
-    told: dict[str, Any] = {"norm": norm, "scale": words, "model": model.name}
-    form = linear_form(model, X) if method in ("auto", "linear") else None
-    if form is not None:
-        coefficients, intercept = form
-        far = linear_distance(X @ coefficients + intercept, coefficients, X, unit, norm, categorical, delta, jumps)
-        told |= {"method": "linear", "accuracy": "exact"}
-        if len(categorical):
-            told |= {"categorical_columns": len(categorical), "delta": delta, "jumps": jumps}
-        return BoundaryDistance(distance=far, decision=decision, method="linear", described=told)
-    if len(categorical):
-        raise UsageError("`categorical` features need a linear classifier; for this model give the distances yourself.")
-    if method == "linear":
-        raise UsageError(f"`{model.name}` is not linear in its features; use `method='auto'`.")
-    if method == "kernel" or (method == "auto" and is_kernel_machine(model.inner)):
-        if not is_kernel_machine(model.inner):
-            raise UsageError(f"`{model.name}` is not a kernel classifier with support vectors; use `method='auto'`.")
-        told |= {
-            "method": "kernel",
-            "norm": "the kernel's own",
-            "scale": "the kernel's own",
-            "accuracy": "exact in the kernel's space",
-        }
-        return BoundaryDistance(
-            distance=kernel_distance(model.inner, X), decision=decision, method="kernel", described=told
-        )
-    if method == "tree" or (method == "auto" and is_tree(model.inner)):
-        if not is_tree(model.inner):
-            raise UsageError(f"`{model.name}` is not a single decision tree; use `method='auto'`.")
-        low, high, inside = leaf_boxes(model.inner)
-        far = tree_distance((low, high), model.decide(inside) == 1, decision, X, unit, norm)
-        told |= {"method": "tree", "accuracy": "exact"}
-        return BoundaryDistance(distance=far, decision=decision, method="tree", described=told)
-    searched = search_distance(
-        lambda z: model.decide(z * unit),
-        X / unit,
-        norm,
-        score=lambda z: model.score(z * unit) - model.threshold,
-        starts=starts,
-        rounds=rounds,
+    moves = moves or Moves()
+    ground = find_ground(model, columns, moves.categorical)
+    unit, words = moves.unit(ground.X, count)
+    found = (
+        _linear(ground, unit, moves)
+        or _kernel(ground, moves)
+        or _tree(ground, unit, moves)
+        or _search(ground, unit, moves, seed)
+    )
+    told = {"norm": moves.norm, "scale": words, "model": ground.name, **ground.told(), **found[1]}
+    return BoundaryDistance(distance=found[0], decision=ground.decision, method=told["method"], described=told)
+
+
+def _linear(ground: Ground, unit: FloatArray, moves: Moves) -> Measured | None:
+    form = None
+    if ground.surface is not None and moves.method in ("auto", "linear"):
+        form = linear_form(ground.surface, ground.E)
+    if form is None:
+        if len(moves.categorical):
+            raise UsageError(
+                "`categorical` features need a linear classifier; for this model give the distances yourself."
+            )
+        if moves.method == "linear":
+            what = "features" if ground.shared else "numbers"
+            raise UsageError(f"`{ground.name}` is not linear in its {what}; use `method='auto'`.")
+        return None
+    coefficients, intercept = form
+    margin, slope = ground.E @ coefficients + intercept, (ground.A @ coefficients * unit)[~ground.jumps]
+    parts = ground.parts(coefficients)
+    told: dict[str, Any] = {"method": "linear", "accuracy": "exact"}
+    if len(moves.categorical):
+        jumping = {"categorical_columns": len(moves.categorical)}
+        told |= jumping if ground.shared else {"jumping_columns": list(moves.categorical)}
+        told |= {"delta": moves.delta, "jumps": moves.jumps}
+    return plane_distance(margin, slope, parts, moves), told
+
+
+def _kernel(ground: Ground, moves: Moves) -> Measured | None:
+    machine = None if ground.surface is None else ground.surface.source
+    fits = is_kernel_machine(machine)
+    if moves.method == "kernel" and not fits:
+        raise UsageError(f"`{ground.name}` is not a kernel classifier with support vectors; use `method='auto'`.")
+    if moves.method not in ("auto", "kernel") or not fits:
+        return None
+    told: dict[str, Any] = {
+        "method": "kernel",
+        "norm": "the kernel's own",
+        "scale": "the kernel's own",
+        "accuracy": "exact in the kernel's space",
+    }
+    if not ground.shared:
+        told["accuracy"] += ", where categories move too"
+        told |= {"moving_columns": list(ground.columns), "frozen_columns": []}
+    return kernel_distance(machine, ground.E), told
+
+
+def _tree(ground: Ground, unit: FloatArray, moves: Moves) -> Measured | None:
+    surface = ground.surface
+    if surface is None or not is_tree(surface.source) or not ground.one_to_one():
+        if moves.method == "tree":
+            where = "" if ground.shared else " on plain columns"
+            raise UsageError(f"`{ground.name}` is not a single decision tree{where}; use `method='auto'`.")
+        return None
+    if moves.method not in ("auto", "tree"):
+        return None
+    low, high, inside = leaf_boxes(surface.source)
+    steps = np.abs(ground.A * unit[:, None]).sum(axis=0)  # 0 for encoded categories: they stay
+    far = tree_distance((low, high), surface.decide(inside) == 1, ground.decision, ground.E, steps, moves.norm)
+    return far, {"method": "tree", "accuracy": "exact"}
+
+
+def _search(ground: Ground, unit: FloatArray, moves: Moves, seed: int) -> Measured:
+    if not ground.X.shape[1]:
+        nothing = {"method": "search", "accuracy": "nothing moves", "excess_median": 0.0, "excess_high": 0.0}
+        return np.full(len(ground.X), np.inf), nothing
+    found = search_boundary(
+        lambda z, of: ground.decide(z * unit, of),
+        lambda z, of: ground.margin(z * unit, of),
+        ground.X / unit,
+        moves,
+        shared=ground.shared,
         seed=seed,
     )
-    told |= searched_words(searched)
-    return BoundaryDistance(distance=searched.distance, decision=decision, method="search", described=told)
-
-
-def check_request(norm: str, method: str) -> None:
-    """Refuse a norm or a method that does not exist."""
-    if norm not in NORMS:
-        raise UsageError(f"`norm` is `{norm}`; allowed: {', '.join(f'`{n}`' for n in NORMS)}.")
-    if method not in METHODS:
-        raise UsageError(f"`method` is `{method}`; allowed: {', '.join(f'`{n}`' for n in METHODS)}.")
-
-
-def searched_words(searched: Searched) -> dict[str, Any]:
-    """Describe how accurate a search was."""
-    return {
+    told: dict[str, Any] = {
         "method": "search",
-        "accuracy": f"upper bound; four times the effort was {searched.excess_median:.1%} shorter on the middle row, "
-        f"{searched.excess_high:.1%} at the 95 % point",
-        "excess_median": searched.excess_median,
-        "excess_high": searched.excess_high,
+        "accuracy": f"upper bound; four times the effort was {found.excess_median:.1%} shorter on the middle row, "
+        f"{found.excess_high:.1%} at the 95 % point",
+        "excess_median": found.excess_median,
+        "excess_high": found.excess_high,
     }
-
-
-def units_of(X: FloatArray, scale: str | Sequence[float], count: IntArray | None = None) -> tuple[FloatArray, str]:
-    """Return the unit of each column, and its name for reports.
-
-    Parameters
-    ----------
-    X : ndarray, shape (n, d)
-        The columns that move.
-    scale : {"std", "range", "none"} or sequence of float
-        See `boundary_distance`.
-    count : ndarray of int, shape (n,), optional
-        People that each row stands for; one by default.
-
-    Returns
-    -------
-    (ndarray of shape (d,), str)
-
-    Examples
-    --------
-    >>> units_of(np.array([[0.0], [4.0]]), "range")
-    (array([4.]), 'ranges of the audited data')
-    """
-    if isinstance(scale, str):
-        if scale not in SCALES:
-            raise UsageError(
-                f"`scale` is `{scale}`; allowed: {', '.join(f'`{s}`' for s in SCALES)} or one number per feature."
-            )
-        if scale == "none":
-            return np.ones(X.shape[1]), "the features' own units"
-        X = X if count is None else np.repeat(X, count, axis=0)
-        spread = X.std(axis=0) if scale == "std" else X.max(axis=0) - X.min(axis=0)
-        words = "standard deviations of the audited data" if scale == "std" else "ranges of the audited data"
-        return np.where(spread > 0, spread, 1.0), words
-    unit = np.asarray(scale, dtype=float)
-    if unit.shape != (X.shape[1],) or not np.all(unit > 0) or not np.isfinite(unit).all():
-        raise DataError(f"`scale` must hold {X.shape[1]} positive numbers, one per feature; got {unit!r}.")
-    return unit, "units given by the user"
+    if ground.surface is None:
+        told["within"] = "the observed range of each column"
+    return found.distance, told

@@ -11,13 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray
 from evenhand.errors import UsageError
 from evenhand.kernels.flow.gradient_flow import TILE
 from evenhand.kernels.flow.perceptron import Perceptron
 
-FloatArray = NDArray[np.float64]
 Pull = Callable[[FloatArray], FloatArray]
 LINKS = ("logit", "probability", "identity")
 
@@ -36,27 +35,15 @@ class Network(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GradientModel:
-    """A model with gradients, in the coordinates of its own input matrix.
+    """A model with gradients, in the coordinates of its own input matrix."""
 
-    Parameters
-    ----------
-    network : Network
-        Outputs and pullback.
-    link : {"logit", "probability", "identity"}
-        What the outputs are: log-odds or class scores, probabilities, or predicted numbers.
-    classes : tuple or None
-        Class labels in the order of the outputs, where the model knows them.
-    tile : int
-        Rows to hand over at once.
-    name : str
-        For the report.
-    """
-
-    network: Network
+    network: Network  # outputs and pullback
+    # What the outputs are: log-odds or class scores, probabilities, or predicted numbers; one of "logit",
+    # "probability", "identity".
     link: str
-    classes: tuple[Any, ...] | None = None
-    tile: int = TILE
-    name: str = "model with gradients"
+    classes: tuple[Any, ...] | None = None  # class labels in the order of the outputs, where the model knows them
+    tile: int = TILE  # rows to hand over at once
+    name: str = "model with gradients"  # for the report
 
     def __post_init__(self) -> None:
         if self.link not in LINKS:
@@ -120,59 +107,26 @@ class CallableGradient:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rescaled:
-    """A network seen in other units: input = center + unit * x.
-
-    Parameters
-    ----------
-    network : Network
-        In its own units.
-    center, unit : ndarray, shape (inputs,)
-        Where zero lies and how long one step is.
-    """
-
-    network: Network
-    center: FloatArray
-    unit: FloatArray
-
-    def outputs(self, X: FloatArray) -> FloatArray:
-        """Return the network's outputs."""
-        return self.network.outputs(self.center + X * self.unit)
-
-    def pullback(self, X: FloatArray) -> tuple[FloatArray, Pull]:
-        """Return the outputs, and the map from output slopes to gradients in the new units."""
-        unit = self.unit.astype(X.dtype, copy=False)
-        out, pull = self.network.pullback(self.center.astype(X.dtype, copy=False) + X * unit)
-        return out, lambda slope: pull(slope) * unit
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Prefixed:
-    """A network behind an affine map of its inputs: outputs at ``X @ matrix + offset``.
-
-    Parameters
-    ----------
-    network : Network
-        Behind the map.
-    matrix : ndarray, shape (inputs, network inputs)
-        The linear part.
-    offset : ndarray, shape (network inputs,)
-        The constant part.
-    """
+    """A network behind an affine map of its inputs: outputs at ``X @ matrix + offset``, or ``X * matrix + offset``."""
 
     network: Network
-    matrix: FloatArray
-    offset: FloatArray
+    matrix: FloatArray  # (inputs, network inputs), or one factor per input
+    offset: FloatArray  # (network inputs,)
 
     def outputs(self, X: FloatArray) -> FloatArray:
         """Return the network's outputs behind the map."""
-        return self.network.outputs(X @ self.matrix + self.offset)
+        return self.network.outputs(_mapped(X, self.matrix, self.offset))
 
     def pullback(self, X: FloatArray) -> tuple[FloatArray, Pull]:
         """Return the outputs, and the map from output slopes to gradients before the map."""
-        matrix = self.matrix.astype(X.dtype, copy=False)
-        out, pull = self.network.pullback(X @ matrix + self.offset.astype(X.dtype, copy=False))
-        return out, lambda slope: pull(slope) @ matrix.T
+        matrix, offset = (a.astype(X.dtype, copy=False) for a in (self.matrix, self.offset))
+        out, pull = self.network.pullback(_mapped(X, matrix, offset))
+        return out, lambda slope: pull(slope) @ matrix.T if matrix.ndim == 2 else pull(slope) * matrix
+
+
+def _mapped(X: FloatArray, matrix: FloatArray, offset: FloatArray) -> FloatArray:
+    return (X @ matrix if matrix.ndim == 2 else X * matrix) + offset
 
 
 def rescaled(network: Network, center: FloatArray, unit: FloatArray) -> Network:
@@ -186,7 +140,7 @@ def rescaled(network: Network, center: FloatArray, unit: FloatArray) -> Network:
     """
     if isinstance(network, Perceptron):
         return network.behind(np.diag(unit), center)
-    return Rescaled(network, center, unit)
+    return Prefixed(network, unit, center)
 
 
 def prefixed(network: Network, matrix: FloatArray, offset: FloatArray) -> Network:
@@ -205,18 +159,10 @@ def prefixed(network: Network, matrix: FloatArray, offset: FloatArray) -> Networ
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Turned:
-    """A network of two classes with the classes in the other order.
+    """A network of two classes with the classes in the other order."""
 
-    Parameters
-    ----------
-    network : Network
-        With one output for its second class, or one for each.
-    top : float
-        The sum of the two answers where there is one output: 0 for log-odds, 1 for probabilities.
-    """
-
-    network: Network
-    top: float
+    network: Network  # with one output for its second class, or one for each
+    top: float  # the sum of the two answers where there is one output: 0 for log-odds, 1 for probabilities
 
     def outputs(self, X: FloatArray) -> FloatArray:
         """Return the network's outputs, turned."""
@@ -252,7 +198,7 @@ def turned(network: Network, link: str) -> Network:
 def precision(network: Network) -> Any:
     """Return the floating point type in which a network wants to be followed."""
     inner = network
-    while isinstance(inner, (Rescaled, Prefixed, Turned)):
+    while isinstance(inner, (Prefixed, Turned)):
         inner = inner.network
     return getattr(inner, "dtype", np.float64)
 

@@ -7,12 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray
 from evenhand.kernels.flow.perceptron import ACTIVATIONS, Perceptron
 from evenhand.models.gradient import GradientModel
 
-FloatArray = NDArray[np.float64]
 Affine = tuple[FloatArray, FloatArray]
 
 _LINEAR_CLASSIFIERS = ("LogisticRegression", "LogisticRegressionCV")

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray
 from evenhand.errors import UsageError
 from evenhand.kernels.flow.perceptron import Perceptron
 from evenhand.models.gradient import CallableGradient, GradientModel, Pull
-
-FloatArray = NDArray[np.float64]
 
 # Autograd has a fixed cost per call, so its tiles are larger than those of plain matrices.
 TORCH_TILE = 16384
@@ -109,19 +108,6 @@ def is_torch_module(model: Any) -> bool:
 def network_of(model: Any, X: FloatArray, *, task: str) -> GradientModel | None:
     """Return a model that is a network, with what its outputs are; None for anything else.
 
-    Parameters
-    ----------
-    model : object
-        A `GradientModel`, a `CallableGradient`, a torch module or a `TorchGradient`.
-    X : ndarray, shape (rows, inputs)
-        A few rows to look at what it returns.
-    task : {"classes", "regression"}
-        Decides what the outputs of a bare module are.
-
-    Returns
-    -------
-    GradientModel or None
-
     Examples
     --------
     >>> network_of(lambda X: X[:, 0], np.zeros((1, 1)), task="classes") is None
@@ -137,21 +123,7 @@ def network_of(model: Any, X: FloatArray, *, task: str) -> GradientModel | None:
 
 
 def torch_model(model: Any, X: FloatArray, *, task: str) -> GradientModel:
-    """Adapt a torch module, or a `TorchGradient` that says what its outputs are.
-
-    Parameters
-    ----------
-    model : torch.nn.Module or TorchGradient
-        The model.
-    X : ndarray, shape (rows, inputs)
-        A few rows to look at what it returns.
-    task : {"classes", "regression"}
-        Decides what the outputs of a bare module are.
-
-    Returns
-    -------
-    GradientModel
-    """
+    """Adapt a torch module, or a `TorchGradient` that says what its outputs are."""
     if isinstance(model, TorchGradient):
         wrapped = model
     else:

@@ -10,60 +10,33 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray
 from evenhand.errors import DataError, EvenhandError, UsageError
 from evenhand.kernels.flow.losses import AbsoluteLoss, LogitLoss, Loss, ProbabilityLoss, SquaredLoss
-from evenhand.models.adapter import adapt
 from evenhand.models.audited import AuditedModel
 from evenhand.models.gradient import GradientModel, Network, as_columns, prefixed, turned
 from evenhand.models.gradient_sklearn import final_step, fold_affine, is_sklearn, sklearn_model
 from evenhand.models.input_space import Columns, Input, InputSpace, as_frame, numeric_space, pipeline_space
-from evenhand.models.model import Model
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ModelView:
-    """A model ready to be attacked.
+    """A model ready to be attacked."""
 
-    Parameters
-    ----------
-    name : str
-        For the report.
-    space : InputSpace
-        The coordinates people are moved in.
-    network : Network or None
-        Outputs with gradients; None for a black box.
-    score : callable
-        Outputs at a matrix of coordinates, shape (rows, outputs).
-    loss : Loss
-        What is made larger.
-    task : {"binary", "multiclass", "regression"}
-        What the outcome is.
-    y : ndarray, shape (rows,)
-        Class numbers, or values.
-    labels : tuple of str
-        Names of the classes; empty for regression.
-    tile : int
-        Rows to hand over at once.
-    notes : tuple of str
-        What was decided on the user's behalf.
-    """
-
-    name: str
-    space: InputSpace
-    network: Network | None
-    score: Callable[[FloatArray], FloatArray]
-    loss: Loss
-    task: str
-    y: FloatArray
-    labels: tuple[str, ...]
-    tile: int
-    notes: tuple[str, ...] = ()
+    name: str  # for the report
+    space: InputSpace  # the coordinates people are moved in
+    network: Network | None  # outputs with gradients; None for a black box
+    score: Callable[[FloatArray], FloatArray]  # outputs at a matrix of coordinates, shape (rows, outputs)
+    loss: Loss  # what is made larger
+    task: str  # what the outcome is; one of "binary", "multiclass", "regression"
+    y: FloatArray  # (rows,): class numbers, or values
+    labels: tuple[str, ...]  # names of the classes; empty for regression
+    tile: int  # rows to hand over at once
+    notes: tuple[str, ...] = ()  # what was decided on the user's behalf
 
 
 def view_model(
-    model: Any,
+    asked: AuditedModel,
     features: Columns,
     outcome: FloatArray,
     outcome_kind: str,
@@ -75,11 +48,8 @@ def view_model(
 
     Parameters
     ----------
-    model : AuditedModel or object
-        From `evenhand.models.audited_model`, or anything `evenhand.models.adapt` takes: a scikit-learn estimator or
-        pipeline, a torch module or `TorchGradient`, a `CallableGradient`, a `GradientModel`, an
-        `evenhand.models.Model`, an ONNX session or file, or a callable that returns probabilities (numbers for a
-        regression).
+    asked : AuditedModel
+        From `evenhand.models.audited_model` or `evenhand.models.adapt`.
     features : mapping of str to ndarray
         Columns of the rows to be audited.
     outcome : ndarray, shape (rows,)
@@ -95,11 +65,6 @@ def view_model(
     -------
     ModelView
     """
-    _check_ready(model)
-    asked = (
-        model if isinstance(model, AuditedModel) else adapt(model, features, numeric_outcome=outcome_kind != "binary")
-    )
-    _check_ready(asked.source)
     task = "regression" if _predicts_number(asked, outcome_kind) else "classes"
     space, core, black = _adapt(asked, features, task)
     classes = asked.classes
@@ -141,21 +106,6 @@ def view_model(
     )
 
 
-def _check_ready(model: Any) -> None:
-    if isinstance(model, type):
-        raise UsageError(f"The model `{model.__name__}` is a class. Give a fitted object of it.")
-    if is_sklearn(model):
-        from sklearn.exceptions import NotFittedError
-        from sklearn.utils.validation import check_is_fitted
-
-        try:
-            check_is_fitted(model)
-        except NotFittedError:
-            raise UsageError(
-                f"The model `{type(model).__name__}` is not fitted. Fit it first, on other rows."
-            ) from None
-
-
 def _first_answers(score: Callable[[FloatArray], FloatArray], X: FloatArray, name: str) -> FloatArray:
     try:
         return score(X)
@@ -171,7 +121,7 @@ def _first_answers(score: Callable[[FloatArray], FloatArray], X: FloatArray, nam
 def _predicts_number(asked: AuditedModel, outcome_kind: str) -> bool:
     if asked.network is not None:
         return asked.network.link == "identity"
-    if asked.classes is not None or isinstance(asked.source, Model):
+    if asked.classes is not None:
         return False
     return outcome_kind != "binary" or hasattr(asked.source, "predict")
 
@@ -244,10 +194,6 @@ def _asker(model: Any, task: str, names: Any) -> Callable[[FloatArray], FloatArr
 
 
 def _method(model: Any, task: str) -> Callable[[Any], Any]:
-    if isinstance(model, Model):
-        if not model.probability and task != "regression":
-            return lambda X: model.decide(X)
-        return lambda X: model.score(X)
     if task != "regression" and hasattr(model, "predict_proba"):
         return lambda X: model.predict_proba(X)
     if hasattr(model, "predict"):
@@ -255,13 +201,7 @@ def _method(model: Any, task: str) -> Callable[[Any], Any]:
             return lambda X: model.predict(X)
         classes = list(getattr(model, "classes_", (0, 1)))
         return lambda X: (np.asarray(model.predict(X))[:, None] == np.asarray(classes)[None, :]).astype(np.float64)
-    if callable(model):
-        return lambda X: model(X)
-    raise UsageError(
-        f"A {type(model).__name__} is not a model. Allowed: a scikit-learn estimator or pipeline, a torch "
-        "module, "
-        "`CallableGradient`, an ONNX session, or a callable that returns probabilities."
-    )
+    return lambda X: model(X)
 
 
 def _raw(asked: AuditedModel, features: Columns, task: str) -> tuple[InputSpace, Callable[[FloatArray], FloatArray]]:

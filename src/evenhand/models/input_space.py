@@ -13,31 +13,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.arrays import BoolArray, FloatArray, IntArray
 from evenhand.errors import DataError, MissingDependencyError, near_matches
 from evenhand.intake.columns import text_of
-from evenhand.intake.data import FeatureType
+from evenhand.intake.parts import FeatureType
 
-FloatArray = NDArray[np.float64]
 Columns = Mapping[str, NDArray[Any]]
 Types = Mapping[str, FeatureType]
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One coordinate: the column it comes from, a category of it, or a number with its unit.
+    """One coordinate: the column it comes from, a category of it, or a number with its unit."""
 
-    Parameters
-    ----------
-    column : str
-        The user's column.
-    category : str or None
-        The category a dummy stands for.
-    offset, scale : float
-        User's value = offset + scale * coordinate.
-    """
-
-    column: str
-    category: str | None = None
+    column: str  # the user's column
+    category: str | None = None  # the category a dummy stands for
+    # User's value = offset + scale * coordinate.
     offset: float = 0.0
     scale: float = 1.0
 
@@ -49,20 +40,11 @@ class Input:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class InputSpace:
-    """Named coordinates and the way there and back.
+    """Named coordinates and the way there and back."""
 
-    Parameters
-    ----------
-    inputs : tuple of Input
-        One per coordinate.
-    encode : callable
-        Columns to a matrix of shape (rows, inputs).
-    unit : ndarray, shape (inputs,), optional
-        Length of one step in the model's own inputs; None when the coordinates are those inputs.
-    """
-
-    inputs: tuple[Input, ...]
-    encode: Callable[[Columns], FloatArray]
+    inputs: tuple[Input, ...]  # one per coordinate
+    encode: Callable[[Columns], FloatArray]  # columns to a matrix of shape (rows, inputs)
+    # (inputs,): length of one step in the model's own inputs; None when the coordinates are those inputs.
     unit: FloatArray | None = None
 
     @property
@@ -76,7 +58,7 @@ class InputSpace:
         return tuple(i.name for i in self.inputs)
 
     @property
-    def blocks(self) -> tuple[NDArray[np.int64], ...]:
+    def blocks(self) -> tuple[IntArray, ...]:
         """Coordinates that are the categories of one column, one array per such column."""
         found: dict[str, list[int]] = {}
         for j, i in enumerate(self.inputs):
@@ -93,7 +75,7 @@ class InputSpace:
         old = self.encode
         return InputSpace(inputs=inputs, encode=lambda columns: (old(columns) - center) / unit, unit=self.units * unit)
 
-    def columns_of(self, names: Sequence[str]) -> NDArray[np.bool_]:
+    def columns_of(self, names: Sequence[str]) -> BoolArray:
         """Mark the coordinates that belong to columns (or are coordinates) of these names."""
         known = {i.column for i in self.inputs} | set(self.names)
         for name in names:

@@ -6,22 +6,12 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from evenhand.arrays import FloatArray
 
 
 def is_kernel_machine(inner: Any) -> bool:
     """Say whether an estimator, or the last step of a pipeline, is a sum of kernels over support vectors.
-
-    Parameters
-    ----------
-    inner : object
-        A fitted estimator.
-
-    Returns
-    -------
-    bool
 
     Examples
     --------

@@ -3,67 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray
 from evenhand.errors import UsageError
-from evenhand.models.model import Model
+from evenhand.models.moves import Moves
+from evenhand.models.surface import Surface
 
-FloatArray = NDArray[np.float64]
-
-NORMS = {"l2": 2.0, "l1": 1.0, "linf": math.inf}
 JUMPS = ("together", "each")
 _PROBES = 2000  # rows on which linearity is checked
 _SATURATED = 15.0
 _FLAT = 1e-10  # a slope this small against the margins is rounding
 
 
-def length(delta: FloatArray, norm: str) -> FloatArray:
-    """Return the length of each row in a norm.
-
-    Parameters
-    ----------
-    delta : ndarray, shape (n, d)
-        Rows.
-    norm : {"l2", "l1", "linf"}
-        The norm.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-
-    Examples
-    --------
-    >>> length(np.array([[3.0, 4.0]]), "l2").tolist()
-    [5.0]
-    """
-    return np.asarray(np.linalg.norm(delta, ord=NORMS[norm], axis=1), dtype=float)
-
-
-def linear_form(model: Model, X: FloatArray) -> tuple[FloatArray, float] | None:
+def linear_form(surface: Surface, X: FloatArray) -> tuple[FloatArray, float] | None:
     """Return coefficients and intercept if the decision is `coefficients . x + intercept >= 0`, else None.
 
     The score, or its logit, is probed at one point and a step along each feature, and the line through these is
     compared with the score on the data.
 
-    Parameters
-    ----------
-    model : Model
-        Any model.
-    X : ndarray, shape (n, d)
-        Data to check on.
-
-    Returns
-    -------
-    (ndarray of shape (d,), float) or None
-
     Examples
     --------
-    >>> from evenhand.models.model import as_model
+    >>> from evenhand.models.adapter import adapt
+    >>> from evenhand.models.surface import matrix_surface
     >>> X = np.random.default_rng(0).normal(size=(50, 2))
-    >>> coefficients, intercept = linear_form(as_model(lambda x: x @ [1.0, 2.0], threshold=1.0), X)
+    >>> model = adapt(lambda x: x @ [1.0, 2.0], {"a": X[:, 0], "b": X[:, 1]}, threshold=1.0)
+    >>> coefficients, intercept = linear_form(matrix_surface(model, ["a", "b"]), X)
     >>> coefficients.round(6).tolist(), round(intercept, 6)
     ([1.0, 2.0], -1.0)
     """
@@ -71,11 +37,11 @@ def linear_form(model: Model, X: FloatArray) -> tuple[FloatArray, float] | None:
     centre = X.mean(axis=0)
     step = np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0)
     probes = np.vstack([centre, centre + np.diag(step)])
-    raw, seen = model.score(probes), model.score(sample)
-    attempts = [(raw - model.threshold, seen - model.threshold)]
+    raw, seen = surface.score(probes), surface.score(sample)
+    attempts = [(raw - surface.threshold, seen - surface.threshold)]
     bounded = np.all((raw >= 0) & (raw <= 1)) and np.all((seen >= 0) & (seen <= 1))
-    if bounded and 0 < model.threshold < 1:
-        shift = math.log(model.threshold / (1 - model.threshold))
+    if bounded and 0 < surface.threshold < 1:
+        shift = math.log(surface.threshold / (1 - surface.threshold))
         with np.errstate(divide="ignore"):
             attempts.append((np.log(raw / (1 - raw)) - shift, np.log(seen / (1 - seen)) - shift))
     for at_probes, at_sample in attempts:
@@ -92,60 +58,11 @@ def linear_form(model: Model, X: FloatArray) -> tuple[FloatArray, float] | None:
     return None
 
 
-def linear_distance(
-    margin: FloatArray,
-    coefficients: FloatArray,
-    X: FloatArray,
-    scale: FloatArray,
-    norm: str,
-    categorical: Sequence[int] = (),
-    delta: float = 1.0,
-    jumps: str = "together",
-) -> FloatArray:
-    """Return the distance to a hyperplane when features are measured in units of `scale`.
-
-    Parameters
-    ----------
-    margin : ndarray, shape (n,)
-        coefficients . x + intercept.
-    coefficients : ndarray, shape (d,)
-        Of the hyperplane, in the features' own units.
-    X : ndarray, shape (n, d)
-        Features.
-    scale : ndarray, shape (d,)
-        Unit of each feature.
-    norm : {"l2", "l1", "linf"}
-        Length of a move of the continuous features.
-    categorical : sequence of int
-        Columns that can only jump.
-    delta, jumps
-        See `plane_distance`.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-        Infinite where no move changes the decision.
-
-    Examples
-    --------
-    >>> linear_distance(np.array([10.0]), np.array([3.0, 4.0]), np.zeros((1, 2)), np.ones(2), "l2").tolist()
-    [2.0]
-    """
-    jumping = np.zeros(coefficients.size, dtype=bool)
-    jumping[list(categorical)] = True
-    parts = X[:, jumping] * coefficients[jumping]
-    return plane_distance(margin, (coefficients * scale)[~jumping], norm, parts, delta, jumps)
-
-
-def plane_distance(
-    margin: FloatArray,
-    slope: FloatArray,
-    norm: str,
-    parts: FloatArray,
-    delta: float = 1.0,
-    jumps: str = "together",
-) -> FloatArray:
+def plane_distance(margin: FloatArray, slope: FloatArray, parts: FloatArray, moves: Moves) -> FloatArray:
     """Return the distance to a hyperplane for rows that move along some inputs and jump along others.
+
+    Jumps together: all columns change for one price to a combination seen in the data, [si2021] eq. (4). Each: every
+    column that changes costs `delta` and takes any of its values in the data.
 
     Parameters
     ----------
@@ -153,15 +70,10 @@ def plane_distance(
         Sum of all parts; its sign is the decision.
     slope : ndarray, shape (p,)
         Change of the margin for a move of length one along each input that moves.
-    norm : {"l2", "l1", "linf"}
-        Length of a move.
     parts : ndarray, shape (n, k)
         What each jumping column adds to the margin.
-    delta : float
-        Price of a jump.
-    jumps : {"together", "each"}
-        Together: all columns change for one price to a combination seen in the data, [si2021] eq. (4). Each: every
-        column that changes costs `delta` and takes any of its values in the data.
+    moves : Moves
+        Length of a move, price and manner of jumps.
 
     Returns
     -------
@@ -171,14 +83,15 @@ def plane_distance(
     Examples
     --------
     >>> margin, parts = np.array([5.0, -1.0]), np.array([[4.0], [-2.0]])
-    >>> plane_distance(margin, np.array([1.0]), "l2", parts, delta=0.5).tolist()
+    >>> plane_distance(margin, np.array([1.0]), parts, Moves(delta=0.5)).tolist()
     [0.5, 0.5]
     """
+    jumps, delta = moves.jumps, moves.delta
     if jumps not in JUMPS:
         raise UsageError(f"`jumps` is `{jumps}`; allowed: {', '.join(f'`{j}`' for j in JUMPS)}.")
     if parts.shape[1] and not delta > 0:
         raise UsageError(f"`delta`, the price of changing categorical features, must be above 0; got {delta}.")
-    dual = {"l2": 2.0, "l1": math.inf, "linf": 1.0}[norm]
+    dual = {"l2": 2.0, "l1": math.inf, "linf": 1.0}[moves.norm]
     steep = float(np.linalg.norm(slope, ord=dual)) if slope.size else 0.0
     if steep <= _FLAT * float(np.abs(margin).max(initial=0.0)):
         steep = 0.0

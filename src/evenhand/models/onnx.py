@@ -9,25 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray
 from evenhand.errors import DataError, MissingDependencyError, UsageError
-
-FloatArray = NDArray[np.float64]
 
 _KINDS = {"float": np.float32, "double": np.float64, "int64": np.int64, "int32": np.int32, "bool": np.bool_}
 
 
 def onnx_session(path: Path) -> Any:
-    """Open an ONNX file.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Returns
-    -------
-    onnxruntime.InferenceSession
-    """
+    """Open an ONNX file."""
     try:
         import onnxruntime  # type: ignore[import-not-found,unused-ignore]
     except ImportError as error:

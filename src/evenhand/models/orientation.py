@@ -7,8 +7,8 @@ from typing import Any
 
 from evenhand.errors import UsageError
 from evenhand.intake.columns import text_of
-from evenhand.intake.data import Labels
 from evenhand.intake.labels import label_token, usual_positive
+from evenhand.intake.parts import Labels
 
 
 def class_of_one(

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import BoolArray, FloatArray, IntArray
 from evenhand.kernels.shared.seeds import stream
-from evenhand.models.linear import NORMS, length
+from evenhand.models.moves import NORMS, Moves, length
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
-Decide = Callable[[FloatArray], FloatArray]
 AskRows = Callable[[FloatArray, IntArray], FloatArray]  # points, and the rows they were moved from
 
 _HALVINGS = 24  # a segment is cut to 6e-8 of its length
@@ -28,95 +24,39 @@ _STEP = 1e-4  # of finite differences
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Searched:
-    """What a search found.
+    """What a search found."""
 
-    Parameters
-    ----------
-    distance : ndarray, shape (n,)
-        An upper bound of the distance to the boundary.
-    excess_median, excess_high : float
-        How much shorter, relatively, a search with four times the effort was on some rows: the middle one and the
-        95 % point.
-    """
-
-    distance: FloatArray
+    distance: FloatArray  # (n,): an upper bound of the distance to the boundary
+    # How much shorter, relatively, a search with four times the effort was on some rows: the middle one and the
+    # 95 % point.
     excess_median: float
     excess_high: float
 
 
-def search_distance(
-    decide: Decide,
-    Z: FloatArray,
-    norm: str,
-    *,
-    score: Decide | None = None,
-    starts: int = 3,
-    rounds: int = 2,
-    seed: int = 0,
+def search_boundary(
+    decide: AskRows, score: AskRows | None, Z: FloatArray, moves: Moves, *, shared: bool = False, seed: int = 0
 ) -> Searched:
     """Search the boundary from every row.
 
     From each row towards its nearest rows of the other decision; then back along each feature as far as the
-    decision allows, and, where the score has a slope, along the normal of the boundary.
-
-    Parameters
-    ----------
-    decide : callable
-        From features to decisions.
-    Z : ndarray, shape (n, d)
-        Features on one scale; `decide` takes them on that scale.
-    norm : {"l2", "l1", "linf"}
-        Length of a move.
-    score : callable, optional
-        From features to score minus threshold; helps on smooth models.
-    starts, rounds : int
-        Effort: rows to start towards, and rounds of improvement.
-    seed : int
-        For the choice of rows that are searched again.
-
-    Returns
-    -------
-    Searched
-        Distances are infinite when all rows have one decision.
-
-    Examples
-    --------
-    >>> Z = np.random.default_rng(0).normal(size=(200, 2))
-    >>> found = search_distance(lambda z: (z[:, 0] > 0).astype(float), Z, "l2")
-    >>> bool(np.allclose(found.distance, np.abs(Z[:, 0]), atol=1e-5))
-    True
-    """
-    margin = None if score is None else lambda z, _: score(z)
-    return _search(lambda z, _: decide(z), margin, Z, norm, starts, rounds, seed, shared=True)
-
-
-def search_rows(
-    decide: AskRows,
-    Z: FloatArray,
-    norm: str,
-    *,
-    score: AskRows,
-    starts: int = 3,
-    rounds: int = 2,
-    seed: int = 0,
-) -> Searched:
-    """Search the boundary from every row when rows have more inputs than those that move.
-
-    A row keeps its other inputs, such as categories. What the nearest rows of the other decision have need not change
-    this row's decision; then the steepest direction, far rows and the ends of each feature are tried.
+    decision allows, and, where the score has a slope, along the normal of the boundary. A row keeps inputs that do not
+    move, such as categories. What the nearest rows of the other decision have need not change this row's decision; then
+    the steepest direction, far rows and the ends of each feature are tried.
 
     Parameters
     ----------
     decide : callable
         From points, shape (m, d), and the rows they were moved from, shape (m,), to decisions.
+    score : callable or None
+        As `decide`, to score minus threshold; helps on smooth models, and is needed unless `shared`.
     Z : ndarray, shape (n, d)
-        The inputs that move, on one scale.
-    norm : {"l2", "l1", "linf"}
-        Length of a move.
-    score : callable
-        As `decide`, to score minus threshold.
-    starts, rounds, seed : int
-        See `search_distance`.
+        The inputs that move, on one scale; `decide` takes them on that scale.
+    moves : Moves
+        Length of a move, and effort.
+    shared : bool
+        Whether a point's decision does not depend on whose point it is.
+    seed : int
+        For the choice of rows that are searched again.
 
     Returns
     -------
@@ -125,25 +65,15 @@ def search_rows(
 
     Examples
     --------
+    >>> Z = np.random.default_rng(0).normal(size=(200, 2))
+    >>> found = search_boundary(lambda z, _: (z[:, 0] > 0).astype(float), None, Z, Moves(), shared=True)
+    >>> bool(np.allclose(found.distance, np.abs(Z[:, 0]), atol=1e-5))
+    True
     >>> Z, job = np.array([[0.0], [2.0], [2.0]]), np.array([1.0, 1.0, -9.0])
     >>> ask = lambda z, rows: z[:, 0] - job[rows]
-    >>> search_rows(lambda z, rows: (ask(z, rows) > 0) * 1.0, Z, "l2", score=ask).distance.round(4).tolist()
+    >>> search_boundary(lambda z, rows: (ask(z, rows) > 0) * 1.0, ask, Z, Moves()).distance.round(4).tolist()
     [1.0, 1.0, 11.0]
     """
-    return _search(decide, score, Z, norm, starts, rounds, seed, shared=False)
-
-
-def _search(
-    decide: AskRows,
-    score: AskRows | None,
-    Z: FloatArray,
-    norm: str,
-    starts: int,
-    rounds: int,
-    seed: int,
-    *,
-    shared: bool,
-) -> Searched:
     everyone = np.arange(len(Z))
     decision = decide(Z, everyone)
     # Trees look flat at so small a step; there secants would only waste calls.
@@ -153,11 +83,11 @@ def _search(
         agrees = bool(np.all((margin == 0) | ((margin > 0) == (decision == 1))))
         smooth = agrees and bool(np.mean(score(Z + 1e-7, everyone) != margin) > 0.5)
     ask = _Ask(decide, score, smooth, decision, shared)
-    found = _nearest(ask, Z, everyone, norm, starts, rounds)
+    found = _nearest(ask, Z, everyone, moves)
     if not np.isfinite(found).any():
         return Searched(distance=found, excess_median=0.0, excess_high=0.0)
     picked = stream(seed, "models/search").choice(len(Z), size=min(_CHECKED, len(Z)), replace=False)
-    again = _nearest(ask, Z, picked, norm, 4 * starts, 2 * rounds)
+    again = _nearest(ask, Z, picked, replace(moves, starts=4 * moves.starts, rounds=2 * moves.rounds))
     reached = np.isfinite(again)
     excess = np.maximum(0.0, 1 - again[reached] / np.maximum(found[picked][reached], 1e-300))
     median, high = np.quantile(excess, [0.5, 0.95]) if excess.size else (0.0, 0.0)
@@ -189,9 +119,10 @@ class _Ask:
         return slope
 
 
-def _nearest(ask: _Ask, Z: FloatArray, ids: IntArray, norm: str, starts: int, rounds: int) -> FloatArray:
+def _nearest(ask: _Ask, Z: FloatArray, ids: IntArray, moves: Moves) -> FloatArray:
     from scipy.spatial import cKDTree
 
+    norm, starts = moves.norm, moves.starts
     best = np.full(len(ids), np.inf)
     rows, points = [], []
     for side in (0.0, 1.0):
@@ -222,7 +153,7 @@ def _nearest(ask: _Ask, Z: FloatArray, ids: IntArray, norm: str, starts: int, ro
             return best
     base, of = Z[ids[row]], ids[row]
     point = _shrink(ask, base, point, of)
-    for _ in range(rounds):
+    for _ in range(moves.rounds):
         point = _restore(ask, base, point, of)
         if ask.smooth or (ask.shared and ask.score is not None):
             point = _slide(ask, base, point, of, norm)

@@ -14,12 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.intake.data import AuditData
 from evenhand.models.audited import AuditedModel
 from evenhand.models.gradient_sklearn import is_sklearn
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 MOST_ROWS = 1500  # rows looked at
 LEAST_ROWS = 60
@@ -40,18 +38,6 @@ QUESTION = (
 
 def training_rows(model: AuditedModel, data: AuditData) -> str:
     """Ask whether the model has seen these rows, or say that it looks so.
-
-    Parameters
-    ----------
-    model : AuditedModel
-        The model.
-    data : AuditData
-        The rows.
-
-    Returns
-    -------
-    str
-        A sentence for the reader: a question, or a warning with its figures.
 
     Examples
     --------

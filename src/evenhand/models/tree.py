@@ -5,25 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evenhand.models.linear import length
-
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
+from evenhand.arrays import BoolArray, FloatArray
+from evenhand.models.moves import length
 
 
 def is_tree(inner: Any) -> bool:
     """Say whether an estimator is one decision tree.
-
-    Parameters
-    ----------
-    inner : object
-        A fitted estimator.
-
-    Returns
-    -------
-    bool
 
     Examples
     --------

@@ -50,15 +50,6 @@ _MOST_BYTES = 4 * 2**30
 def load_skops(path: Path) -> Any:
     """Load a scikit-learn model from a skops file of which nothing is trusted but types that are known one by one.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Returns
-    -------
-    object
-
     Raises
     ------
     UsageError

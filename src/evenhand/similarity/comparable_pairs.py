@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from evenhand.arrays import BoolArray, FloatArray
 from evenhand.errors import DataError, UsageError
 from evenhand.kernels.flow.gradient_flow import QuadraticForm
-from evenhand.similarity.matched_pairs import drawn, pair_differences
+from evenhand.similarity.matched_pairs import Pairs
 from evenhand.similarity.metric import FairMetric, MetricRows, largest_inputs
-
-FloatArray = NDArray[np.float64]
 
 
 class ComparablePairs:
@@ -49,8 +48,7 @@ class ComparablePairs:
         *,
         l2: float = 1e-2,
     ) -> None:
-        self.left = {k: np.asarray(v) for k, v in left.items()}
-        self.right = {k: np.asarray(v) for k, v in right.items()}
+        self.pairs = Pairs.of(left, right)
         self.comparable = np.asarray(comparable).astype(bool)
         self.l2 = float(l2)
         if not self.l2 > 0:
@@ -64,13 +62,12 @@ class ComparablePairs:
 
     def resampled(self, rng: np.random.Generator) -> ComparablePairs:
         """Return the recipe with its pairs drawn again, for the bootstrap."""
-        chosen = drawn(self.left, rng)
-        left, right = ({k: v[chosen] for k, v in side.items()} for side in (self.left, self.right))
-        return ComparablePairs(left, right, self.comparable[chosen], l2=self.l2)
+        pairs, chosen = self.pairs.drawn(rng)
+        return ComparablePairs(pairs.left, pairs.right, self.comparable[chosen], l2=self.l2)
 
     def fit(self, rows: MetricRows) -> FairMetric:
         """Return the metric in the coordinates of these rows."""
-        gap = pair_differences(self.left, self.right, rows)
+        gap = self.pairs.differences(rows)
         if gap.shape[0] != self.comparable.size:
             raise DataError(f"There are {gap.shape[0]} pairs and {self.comparable.size} answers.")
         S, steps = fit_comparable(gap, self.comparable, self.l2)
@@ -89,7 +86,7 @@ class ComparablePairs:
         )
 
 
-def fit_comparable(gap: FloatArray, comparable: NDArray[np.bool_], l2: float) -> tuple[FloatArray, int]:
+def fit_comparable(gap: FloatArray, comparable: BoolArray, l2: float) -> tuple[FloatArray, int]:
     """Maximise the penalised likelihood over positive semi-definite matrices by projected gradient.
 
     Parameters

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from evenhand.arrays import FloatArray
 from evenhand.errors import UsageError
 from evenhand.kernels.flow.gradient_flow import QuadraticForm
 from evenhand.similarity.metric import FairMetric, MetricRows, largest_inputs, orthonormal
-
-FloatArray = NDArray[np.float64]
 
 
 class ExpertMatrix:

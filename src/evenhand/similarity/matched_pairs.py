@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from evenhand.arrays import AnyArray, FloatArray, IntArray
 from evenhand.errors import DataError, UsageError
 from evenhand.kernels.flow.gradient_flow import QuadraticForm
 from evenhand.similarity.metric import FairMetric, MetricRows, largest_inputs
@@ -44,9 +46,8 @@ class MatchedPairs:
         components: int | None = None,
         share: float = 0.9,
     ) -> None:
-        self.left = {k: np.asarray(v) for k, v in left.items()}
-        self.right = {k: np.asarray(v) for k, v in right.items()}
-        if list(self.left) != list(self.right):
+        self.pairs = Pairs.of(left, right)
+        if list(left) != list(right):
             raise UsageError("`left` and `right` must have the same columns in the same order.")
         if (components is not None and components < 1) or not 0 < share <= 1:
             raise UsageError("`components` must be at least 1 and `share` lie between 0 and 1.")
@@ -54,13 +55,12 @@ class MatchedPairs:
 
     def resampled(self, rng: np.random.Generator) -> MatchedPairs:
         """Return the recipe with its pairs drawn again, for the bootstrap."""
-        chosen = drawn(self.left, rng)
-        left, right = ({k: v[chosen] for k, v in side.items()} for side in (self.left, self.right))
-        return MatchedPairs(left, right, components=self.components, share=self.share)
+        pairs, _ = self.pairs.drawn(rng)
+        return MatchedPairs(pairs.left, pairs.right, components=self.components, share=self.share)
 
     def fit(self, rows: MetricRows) -> FairMetric:
         """Return the metric in the coordinates of these rows."""
-        gap = pair_differences(self.left, self.right, rows)
+        gap = self.pairs.differences(rows)
         _, s, vt = np.linalg.svd(gap, full_matrices=False)
         if s.size == 0 or s[0] <= 1e-12:
             raise DataError("The matched pairs do not differ in any input of the model; no direction can be learned.")
@@ -82,15 +82,27 @@ class MatchedPairs:
         )
 
 
-def drawn(columns: Mapping[str, Any], rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return as many pairs as there are, drawn with replacement."""
-    pairs = len(next(iter(columns.values()), ()))
-    return rng.integers(pairs, size=pairs)
+@dataclass(frozen=True, slots=True, eq=False)
+class Pairs:
+    """Two people each, as columns of the features the model takes."""
 
+    left: Mapping[str, AnyArray]
+    right: Mapping[str, AnyArray]
 
-def pair_differences(left: Mapping[str, Any], right: Mapping[str, Any], rows: MetricRows) -> np.ndarray[Any, Any]:
-    """Return right minus left in the coordinates people are moved in, shape (pairs, inputs)."""
-    a, b = rows.space.encode(left), rows.space.encode(right)
-    if a.shape != b.shape or a.shape[0] == 0:
-        raise DataError(f"`left` has {a.shape[0]} people and `right` {b.shape[0]}; each pair needs both.")
-    return b - a
+    @classmethod
+    def of(cls, left: Mapping[str, ArrayLike], right: Mapping[str, ArrayLike]) -> Pairs:
+        """Take both sides as arrays."""
+        return cls(*({k: np.asarray(v) for k, v in side.items()} for side in (left, right)))
+
+    def drawn(self, rng: np.random.Generator) -> tuple[Pairs, IntArray]:
+        """Return as many pairs as there are, drawn with replacement, and which they are."""
+        pairs = len(next(iter(self.left.values()), ()))
+        chosen = rng.integers(pairs, size=pairs)
+        return Pairs(*({k: v[chosen] for k, v in side.items()} for side in (self.left, self.right))), chosen
+
+    def differences(self, rows: MetricRows) -> FloatArray:
+        """Return right minus left in the coordinates people are moved in, shape (pairs, inputs)."""
+        a, b = rows.space.encode(self.left), rows.space.encode(self.right)
+        if a.shape != b.shape or a.shape[0] == 0:
+            raise DataError(f"`left` has {a.shape[0]} people and `right` {b.shape[0]}; each pair needs both.")
+        return b - a

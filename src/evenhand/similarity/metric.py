@@ -9,30 +9,19 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray
 from evenhand.errors import DataError
 from evenhand.kernels.flow.gradient_flow import QuadraticForm
 from evenhand.models.input_space import InputSpace
 
-FloatArray = NDArray[np.float64]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GroupTable:
-    """How many people of each group have each row of inputs.
+    """How many people of each group have each row of inputs."""
 
-    Parameters
-    ----------
-    name : str
-        The attribute.
-    labels : tuple of str
-        Its groups.
-    table : ndarray, shape (rows, groups)
-        Counts; a resample has other counts.
-    """
-
-    name: str
-    labels: tuple[str, ...]
-    table: FloatArray
+    name: str  # the attribute
+    labels: tuple[str, ...]  # its groups
+    table: FloatArray  # (rows, groups): counts; a resample has other counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -72,30 +61,15 @@ class MetricRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SensitiveDirection:
-    """One direction in which people of different groups differ.
+    """One direction in which people of different groups differ."""
 
-    Parameters
-    ----------
-    attribute : str or None
-        The protected attribute; None for a column that was stated.
-    group : int or None
-        The group that lies further along the direction, by its place among the labels; None for a number.
-    direction : ndarray, shape (inputs,)
-        Of length one.
-    strength : float
-        Length of the coefficients it was made from; 1 for a column.
-    column : bool
-        Whether it is an input that itself holds the attribute.
-    label : str
-        What it predicts, in words.
-    """
-
-    attribute: str | None
+    attribute: str | None  # the protected attribute; None for a column that was stated
+    # The group that lies further along the direction, by its place among the labels; None for a number.
     group: int | None
-    direction: FloatArray
-    strength: float
-    column: bool
-    label: str
+    direction: FloatArray  # (inputs,): of length one
+    strength: float  # length of the coefficients it was made from; 1 for a column
+    column: bool  # whether it is an input that itself holds the attribute
+    label: str  # what it predicts, in words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -13,39 +13,24 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special, stats
 
+from evenhand.arrays import FloatArray
 from evenhand.similarity.metric import MetricRows, SensitiveDirection
 from evenhand.similarity.subspace import SensitiveSubspace
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Predicted:
-    """How well one attribute, or one of its groups, is predicted on rows apart.
+    """How well one attribute, or one of its groups, is predicted on rows apart."""
 
-    Parameters
-    ----------
-    attribute : str
-        The attribute.
-    group : int or None
-        The group against the rest, where there are more than two.
-    label : str
-        The same in words.
-    auc : float
-        Chance that a member of the group ranks above somebody else; 0.5 is a coin. For a number: its correlation
-        with the prediction, brought to the same scale.
-    pvalue : float
-        Of "the inputs say nothing about the group".
-    """
-
-    attribute: str
-    group: int | None
-    label: str
+    attribute: str  # the attribute
+    group: int | None  # the group against the rest, where there are more than two
+    label: str  # the same in words
+    # Chance that a member of the group ranks above somebody else; 0.5 is a coin. For a number: its correlation
+    # with the prediction, brought to the same scale.
     auc: float
-    pvalue: float
+    pvalue: float  # of "the inputs say nothing about the group"
 
 
 def predicted_groups(recipe: SensitiveSubspace, one: MetricRows, two: MetricRows) -> list[Predicted]:

@@ -7,11 +7,9 @@ on its own rows a direction always seems to separate the groups.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray
 from evenhand.similarity.metric import FairMetric, MetricRows, SensitiveDirection
-
-FloatArray = NDArray[np.float64]
 
 
 def group_reach(metric: FairMetric, rows: MetricRows) -> tuple[FloatArray, FloatArray]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.errors import DataError, UsageError, near_matches
 from evenhand.kernels.flow.gradient_flow import QuadraticForm
 from evenhand.kernels.shared.logistic import fit_logistic
@@ -22,8 +22,6 @@ from evenhand.similarity.metric import (
     largest_inputs,
     orthonormal,
 )
-
-FloatArray = NDArray[np.float64]
 
 
 class SensitiveSubspace:
@@ -188,7 +186,7 @@ class SensitiveSubspace:
         return fit_logistic(np.vstack([X[used], X[unused]]), y, weight=weight, l2=self.l2).coef
 
 
-def _present(rows: MetricRows, attribute: str | None) -> NDArray[np.int64]:
+def _present(rows: MetricRows, attribute: str | None) -> IntArray:
     """Return the groups of an attribute that occur in these rows; none for a number."""
     table = next((g.table for g in rows.groups if g.name == attribute), np.zeros((0, 0)))
     return np.flatnonzero(table.sum(axis=0) > 0)

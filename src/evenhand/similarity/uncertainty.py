@@ -5,36 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray
 from evenhand.errors import DataError
 from evenhand.kernels.flow.gradient_flow import QuadraticForm
 from evenhand.kernels.shared.seeds import stream
 from evenhand.similarity.metric import FairMetric, GroupTable, MetricRows, Resampled, Similarity, angles
 
-FloatArray = NDArray[np.float64]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MetricSpread:
-    """Refits of a metric on bootstrap resamples of its rows.
+    """Refits of a metric on bootstrap resamples of its rows."""
 
-    Parameters
-    ----------
-    forms : tuple of QuadraticForm
-        One per refit that could be made.
-    largest_angle : ndarray, shape (refits,)
-        Largest principal angle in degrees between each refit's free directions and the fitted ones.
-    distance : ndarray, shape (refits,)
-        Spectral norm of the change of the matrix; delta_d of [maity2021] A.4 is twice this.
-    failed : int
-        Resamples on which the metric could not be fitted.
-    """
-
-    forms: tuple[QuadraticForm, ...]
+    forms: tuple[QuadraticForm, ...]  # one per refit that could be made
+    # (refits,): largest principal angle in degrees between each refit's free directions and the fitted ones.
     largest_angle: FloatArray
+    # (refits,): spectral norm of the change of the matrix; delta_d of [maity2021] A.4 is twice this.
     distance: FloatArray
-    failed: int
+    failed: int  # resamples on which the metric could not be fitted
 
 
 def bootstrap_metric(

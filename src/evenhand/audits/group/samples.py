@@ -19,7 +19,7 @@ from evenhand.inference.rows import RowSamples
 from evenhand.inference.samples import Samples
 from evenhand.inference.weighted_rates import WeightedRateSamples
 from evenhand.intake import Attribute, AuditData
-from evenhand.intake.values import VALUES
+from evenhand.intake.summed_values import VALUES
 from evenhand.metrics import METRICS, Metric
 from evenhand.metrics.metric import RowFunction
 from evenhand.summaries import cells_of, confusion, weight_sums, weighted_confusion

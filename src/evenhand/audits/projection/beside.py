@@ -13,7 +13,7 @@ from scipy import special
 from evenhand.audits.group.samples import samples_of
 from evenhand.audits.projection.criteria import Conditions
 from evenhand.inference.samples import Draws
-from evenhand.intake.data import Attribute, AuditData
+from evenhand.intake import Attribute, AuditData
 from evenhand.kernels.transport.limit_law import Law, influence_covariance
 from evenhand.kernels.transport.projection import cell_sums
 from evenhand.metrics import resolve

@@ -11,38 +11,25 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand.errors import DataError, UsageError, near_matches
 from evenhand.intake.data import AuditData
-from evenhand.models import audited_model, boundary_distance
-from evenhand.models.mixed import category_columns, mixed_distance
+from evenhand.models import Moves, audited_model, boundary_distance
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Distances:
-    """How the distance to a model's boundary is measured.
+class Distances(Moves):
+    """How the distance to a model's boundary is measured: all of `evenhand.models.Moves`, and whose model it is.
 
     Parameters
     ----------
-    norm : {"l2", "l1", "linf"}
-        Length of a move.
-    scale : {"std", "range", "none"} or sequence of float
-        The unit of each feature that moves.
-    method : {"auto", "linear", "kernel", "tree", "search"}
-        Formula or search; see `evenhand.models.boundary_distance`.
-    categorical : sequence of str
-        Feature columns that jump at the price `delta` instead of moving. Text columns not named here are frozen: the
-        distance is to the nearest boundary point with the same categories.
-    delta : float
-        That price.
-    jumps : {"together", "each"}
-        One price for all columns together, to a combination seen in the data; or one for each column that changes.
+    norm, scale, method, categorical, delta, jumps, starts, rounds
+        See `evenhand.models.Moves`. Text columns not named in `categorical` are frozen: the distance is to the nearest
+        boundary point with the same categories.
     threshold : float, optional
         Decision 1 from this score on, where the model's own decision is not meant.
     features : sequence of str, optional
         The model's inputs in its order; all feature columns by default.
-    starts, rounds : int
-        Effort of a search.
     cost : mapping of str to float
         Price of a unit of distance for a group, such as ``{"sex=Female": 2.0}``; 1 where not named.
 
@@ -52,16 +39,8 @@ class Distances:
     'l1'
     """
 
-    norm: str = "l2"
-    scale: str | Sequence[float] = "std"
-    method: str = "auto"
-    categorical: Sequence[str] = ()
-    delta: float = 1.0
-    jumps: str = "together"
     threshold: float | None = None
     features: Sequence[str] | None = None
-    starts: int = 3
-    rounds: int = 2
     cost: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -192,23 +171,7 @@ def _from_model(data: AuditData, model: Any, how: Distances, seed: int) -> Bound
         if name not in data.features:
             raise DataError(f"There is no feature column `{name}`.{near_matches(name, data.features)}")
     columns = {n: np.asarray(data.features[n]) for n in names}
-    frozen = category_columns(asked.source, columns, asked.types)
-    search: dict[str, Any] = {"starts": how.starts, "rounds": how.rounds, "seed": seed, "count": data.count}
-    if frozen:
-        found = mixed_distance(
-            asked.source, columns, types=asked.types, positive=asked.class_of_one(), threshold=asked.own_cut(),
-            norm=how.norm, scale=how.scale, method=how.method, categorical=how.categorical, delta=how.delta,
-            jumps=how.jumps, **search,
-        )  # fmt: skip
-    else:
-        X = np.column_stack([c.astype(float) for c in columns.values()])
-        if not np.isfinite(X).all():
-            wrong = names[int(np.flatnonzero(~np.isfinite(X).all(axis=0))[0])]
-            raise DataError(f"Feature `{wrong}` has missing or infinite values; fill or drop them first.")
-        found = boundary_distance(
-            asked.on_matrix(names), X, norm=how.norm, scale=how.scale, method=how.method,
-            categorical=[names.index(c) for c in how.categorical], delta=how.delta, jumps=how.jumps, **search,
-        )  # fmt: skip
+    found = boundary_distance(asked, columns, how, count=data.count, seed=seed)
     decision = found.decision.astype(np.int64)
     if data.decision is not None:
         differ = int(data.count[decision != data.decision].sum())

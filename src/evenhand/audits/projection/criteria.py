@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand.errors import DataError, UsageError, near_matches
-from evenhand.intake.data import Attribute, AuditData
+from evenhand.intake import Attribute, AuditData
 from evenhand.kernels.transport.projection import cell_sums
 
 FloatArray = NDArray[np.float64]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evenhand.audits.projection.boundary import Boundary
 from evenhand.errors import DataError, UsageError, near_matches
-from evenhand.intake.data import Attribute, AuditData
+from evenhand.intake import Attribute, AuditData
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

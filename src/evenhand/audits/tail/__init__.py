@@ -59,7 +59,7 @@ from evenhand.audits.verdict import settle
 from evenhand.errors import DataError, UsageError, near_matches
 from evenhand.generators import extend_tail
 from evenhand.inference.multiplicity import METHODS as CORRECTIONS
-from evenhand.intake.data import Attribute, AuditData
+from evenhand.intake import Attribute, AuditData
 from evenhand.kernels.shared.seeds import RngLike, seed_of
 from evenhand.models import AuditedModel, audited_model
 from evenhand.models.counterfactual import Columns, Flip, flip_values, recorded_as

@@ -21,7 +21,7 @@ from evenhand.audits.tail.words import (
     unreached_sentence,
 )
 from evenhand.inference.quantiles import difference_interval, difference_pvalue, level_pvalues
-from evenhand.intake.data import Attribute
+from evenhand.intake import Attribute
 from evenhand.results import Finding, Interval, Verdict
 
 IntervalAt = Callable[[float], Interval]

@@ -65,17 +65,7 @@ class DuckEngine:
         return int(self._relation.aggregate("count(*) AS n").fetchall()[0][0])
 
     def fetch(self, wanted: Sequence[str]) -> dict[str, Column]:
-        """Bring the wanted columns into memory; the engine codes the labels.
-
-        Parameters
-        ----------
-        wanted : sequence of str
-            Column names that are known to exist.
-
-        Returns
-        -------
-        dict of str to Column
-        """
+        """Bring the wanted columns into memory; the engine codes the labels."""
         texts: dict[str, list[str]] = {}
         parts = []
         for i, name in enumerate(wanted):

@@ -58,17 +58,7 @@ class SparkEngine:
         return int(self._frame.count())
 
     def fetch(self, wanted: Sequence[str]) -> dict[str, Column]:
-        """Bring the wanted columns into memory.
-
-        Parameters
-        ----------
-        wanted : sequence of str
-            Column names that are known to exist.
-
-        Returns
-        -------
-        dict of str to Column
-        """
+        """Bring the wanted columns into memory."""
         from pyspark.sql import functions
 
         parts = []

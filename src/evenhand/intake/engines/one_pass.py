@@ -11,19 +11,17 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray
 from evenhand.errors import DataError
 from evenhand.intake.columns import Column, from_values
 from evenhand.intake.dependence import identifier_names, identifier_note
 from evenhand.intake.labels import code_binary, positive_for
 from evenhand.intake.options import Options
 from evenhand.intake.records import MOST_LABELS, ScoreBins, Table
-from evenhand.intake.values import number_sql, value_names, value_sql
+from evenhand.intake.summed_values import number_sql, value_names, value_sql
 from evenhand.intake.weights import WeightSums, weight_kind
 from evenhand.intake.wording import count_of
-
-FloatArray = NDArray[np.float64]
 
 # More cells than this means that a key is an identifier; rows are then the better form anyway.
 MOST_CELLS = 4_000_000

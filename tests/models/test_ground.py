@@ -21,8 +21,9 @@ from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from evenhand.errors import DataError, UsageError
-from evenhand.models.linear import length
-from evenhand.models.mixed import category_columns, mixed_distance
+from evenhand.models import Moves, adapt, boundary_distance
+from evenhand.models.ground import category_columns
+from evenhand.models.moves import length
 
 NUMBERS, TEXT = ["age", "hours", "gain"], ["job", "region"]
 
@@ -57,6 +58,10 @@ def pipeline(last, numbers=None):
         return make_pipeline(encode, last).fit(FRAME, Y)
 
 
+def measured(model, columns, *, threshold=None, **how):
+    return boundary_distance(adapt(model, columns, threshold=threshold), columns, Moves(**how))
+
+
 def changes(model, i, moves):
     """Ask the whole pipeline whether moves of the numbers (in standard deviations) change row i's decision."""
     frame = FRAME.iloc[[i] * len(moves)].reset_index(drop=True)
@@ -75,7 +80,7 @@ def directions(norm, seed=1, many=3000):
 @pytest.mark.parametrize("last", [LogisticRegression(), LinearSVC()])
 def test_linear_pipeline_is_exact_with_the_categories_as_they_are(last, norm, dual):
     model = pipeline(last)
-    found = mixed_distance(model, COLUMNS, norm=norm)
+    found = measured(model, COLUMNS, norm=norm)
     slope = model[-1].coef_[0][:3] / model[0].named_transformers_["n"].scale_ * UNIT
     margin = model.decision_function(FRAME)
     np.testing.assert_allclose(found.distance, np.abs(margin) / np.linalg.norm(slope, ord=dual), rtol=1e-7)
@@ -90,7 +95,7 @@ def test_linear_pipeline_is_exact_with_the_categories_as_they_are(last, norm, du
 
 def test_threshold_on_a_probability_keeps_the_formula():
     model = pipeline(LogisticRegression())
-    found = mixed_distance(model, COLUMNS, threshold=0.3)
+    found = measured(model, COLUMNS, threshold=0.3)
     slope = model[-1].coef_[0][:3] / model[0].named_transformers_["n"].scale_ * UNIT
     margin = model.decision_function(FRAME) - np.log(0.3 / 0.7)
     np.testing.assert_allclose(found.distance, np.abs(margin) / np.linalg.norm(slope), rtol=1e-6)
@@ -101,7 +106,7 @@ def test_threshold_on_a_probability_keeps_the_formula():
 @pytest.mark.parametrize("named", [["job"], ["region", "job"]])
 def test_jumps_against_all_categories(jumps, named):
     model, delta = pipeline(LogisticRegression()), 0.3
-    found = mixed_distance(model, COLUMNS, categorical=named, delta=delta, jumps=jumps)
+    found = measured(model, COLUMNS, categorical=named, delta=delta, jumps=jumps)
     steep = np.linalg.norm(model[-1].coef_[0][:3] / model[0].named_transformers_["n"].scale_ * UNIT)
     margin = model.decision_function(FRAME)
     expected = np.abs(margin) / steep
@@ -118,7 +123,7 @@ def test_jumps_against_all_categories(jumps, named):
 
 def test_network_against_constrained_optimisation():
     model = pipeline(MLPClassifier((8,), activation="tanh", max_iter=300, random_state=0))
-    found = mixed_distance(model, COLUMNS)
+    found = measured(model, COLUMNS)
     assert found.method == "search"
     (first, second), (b1, b2) = model[-1].coefs_, model[-1].intercepts_
     E = np.asarray(model[0].transform(FRAME))
@@ -150,14 +155,14 @@ def test_network_against_constrained_optimisation():
 @pytest.mark.parametrize("norm", ["l2", "l1", "linf"])
 def test_tree_is_exact_with_the_categories_as_they_are(norm):
     model = pipeline(DecisionTreeClassifier(max_leaf_nodes=15, random_state=0))
-    found = mixed_distance(model, COLUMNS, norm=norm)
+    found = measured(model, COLUMNS, norm=norm)
     assert found.method == "tree"
     rays = directions(norm)
     lengths = np.random.default_rng(3).random((len(rays), 1))
     for i in range(0, 400, 57):
         assert np.isfinite(found.distance[i])
         assert not changes(model, i, rays * lengths * found.distance[i] * (1 - 1e-5)).any()
-    searched = mixed_distance(model, COLUMNS, norm=norm, method="search").distance
+    searched = measured(model, COLUMNS, norm=norm, method="search").distance
     assert np.all(searched >= found.distance - 1e-5)
     assert np.median(searched / found.distance) < 1.05
 
@@ -168,22 +173,22 @@ def test_search_agrees_with_the_formula_and_asks_the_encoder_a_few_times_only():
     encoder = model[0].named_transformers_["c"]
     original = encoder.transform
     encoder.transform = lambda frame: (calls.append(len(frame)), original(frame))[1]
-    searched = mixed_distance(model, COLUMNS, method="search")
+    searched = measured(model, COLUMNS, method="search")
     assert len(calls) < 15
-    np.testing.assert_allclose(searched.distance, mixed_distance(model, COLUMNS).distance, rtol=1e-4)
+    np.testing.assert_allclose(searched.distance, measured(model, COLUMNS).distance, rtol=1e-4)
     assert searched.described["excess_high"] < 1e-3
 
 
 def test_forest_and_grid_search_are_taken_apart():
     forest = pipeline(RandomForestClassifier(5, min_samples_leaf=10, random_state=0))
-    found = mixed_distance(forest, COLUMNS, starts=1, rounds=1)
+    found = measured(forest, COLUMNS, starts=1, rounds=1)
     np.testing.assert_array_equal(found.decision, forest.predict(FRAME))
     assert found.method == "search"
     rays = directions("l2", many=500)
     assert not changes(forest, 11, rays * 1e-9).any()
     grid = GridSearchCV(pipeline(LogisticRegression()), {"logisticregression__C": [1.0]}, cv=2).fit(FRAME, Y)
-    alone = mixed_distance(pipeline(LogisticRegression()), COLUMNS)
-    np.testing.assert_allclose(mixed_distance(grid, COLUMNS).distance, alone.distance, rtol=1e-9)
+    alone = measured(pipeline(LogisticRegression()), COLUMNS)
+    np.testing.assert_allclose(measured(grid, COLUMNS).distance, alone.distance, rtol=1e-9)
 
 
 @pytest.mark.parametrize("step", [FunctionTransformer(np.log1p), PolynomialFeatures(2, include_bias=False)])
@@ -193,7 +198,7 @@ def test_steps_that_bend_the_numbers_are_searched_through_the_whole_pipeline(ste
         ColumnTransformer([("n", step, ["hours"]), ("c", OneHotEncoder(), ["job"])]), LogisticRegression(max_iter=5000)
     ).fit(pd.DataFrame(positive)[["hours", "job"]], positive["hours"] + 8 * (FRAME.job == "farm") > 42)
     columns = {name: positive[name][:80] for name in ("hours", "job")}
-    found = mixed_distance(model, columns, scale="none")
+    found = measured(model, columns, scale="none")
     assert found.method == "search"
     # One number moves, so the nearest change of the decision on a fine grid is the answer.
     grid = np.linspace(0.0, 100.0, 20_001)
@@ -210,7 +215,7 @@ def test_people_out_of_reach_are_infinitely_far():
     ).fit(FRAME[["age", "job"]], (FRAME.job == "farm") | ((FRAME.job == "sales") & (FRAME.age > 40)))
     columns = {name: COLUMNS[name] for name in ("age", "job")}
     for method in ("tree", "search"):
-        found = mixed_distance(by_job, columns, scale="none", method=method)
+        found = measured(by_job, columns, scale="none", method=method)
         np.testing.assert_array_equal(np.isinf(found.distance), FRAME.job != "sales")
         mine = (FRAME.job == "sales").to_numpy()
         np.testing.assert_allclose(found.distance[mine], np.abs(FRAME.age[mine] - 40.5), atol=1e-5)
@@ -218,15 +223,15 @@ def test_people_out_of_reach_are_infinitely_far():
         ColumnTransformer([("n", "passthrough", ["age"]), ("c", OneHotEncoder(), ["job"])]), LogisticRegression()
     ).fit(FRAME[["age", "job"]], FRAME.job == "farm")
     flat[-1].coef_[0, 0] = 0.0
-    assert np.isinf(mixed_distance(flat, columns).distance).all()
-    np.testing.assert_allclose(mixed_distance(flat, columns, categorical=["job"], delta=2.0).distance, 2.0)
+    assert np.isinf(measured(flat, columns).distance).all()
+    np.testing.assert_allclose(measured(flat, columns, categorical=["job"], delta=2.0).distance, 2.0)
 
 
 def test_only_text_cannot_move():
     model = make_pipeline(OneHotEncoder(), LogisticRegression()).fit(FRAME[TEXT], Y)
     columns = {name: COLUMNS[name] for name in TEXT}
-    assert np.isinf(mixed_distance(model, columns).distance).all()
-    assert np.isinf(mixed_distance(model, columns, method="search").distance).all()
+    assert np.isinf(measured(model, columns).distance).all()
+    assert np.isinf(measured(model, columns, method="search").distance).all()
 
 
 def test_encoded_numbers_are_categories_and_missing_ones_are_refused():
@@ -236,15 +241,15 @@ def test_encoded_numbers_are_categories_and_missing_ones_are_refused():
     columns = {name: COLUMNS[name] for name in ("age", "hours")}
     assert category_columns(model, columns) == ["age"]
     assert category_columns(model[-1], columns) == []
-    assert mixed_distance(model, columns).described["moving_columns"] == ["hours"]
+    assert measured(model, columns).described["moving_columns"] == ["hours"]
     holes = {**COLUMNS, "hours": np.where(np.arange(400) == 3, np.nan, COLUMNS["hours"])}
     with pytest.raises(DataError, match="`hours` has missing"):
-        mixed_distance(pipeline(LogisticRegression()), holes)
+        measured(pipeline(LogisticRegression()), holes)
 
 
 def test_kernel_machine_keeps_its_own_space():
     model = pipeline(SVC(gamma=0.2))
-    found = mixed_distance(model, COLUMNS)
+    found = measured(model, COLUMNS)
     assert found.method == "kernel"
     assert found.described["frozen_columns"] == []
     machine, Z = model[-1], model[0].transform(FRAME)
@@ -261,17 +266,17 @@ def test_requests_that_do_not_fit_are_refused():
         ("kernel", "not a kernel"),
     ):
         with pytest.raises(UsageError, match=match):
-            mixed_distance(forest, COLUMNS, method=method)
+            measured(forest, COLUMNS, method=method)
     with pytest.raises(UsageError, match="need a linear classifier"):
-        mixed_distance(forest, COLUMNS, categorical=["job"])
+        measured(forest, COLUMNS, categorical=["job"])
     with pytest.raises(UsageError, match="`jumps` is `some`"):
-        mixed_distance(pipeline(LogisticRegression()), COLUMNS, categorical=["job"], jumps="some")
+        measured(pipeline(LogisticRegression()), COLUMNS, categorical=["job"], jumps="some")
     crossed = make_pipeline(
         ColumnTransformer([("n", StandardScaler(), ["age"]), ("c", OneHotEncoder(sparse_output=False), TEXT)]),
         ColumnTransformer([("n", "passthrough", [0]), ("c", PolynomialFeatures(2), [1, 2, 3, 4, 5])]),
         LogisticRegression(max_iter=1000),
     ).fit(FRAME[["age", *TEXT]], Y)
     columns = {name: COLUMNS[name] for name in ("age", *TEXT)}
-    assert mixed_distance(crossed, columns).method == "linear"
+    assert measured(crossed, columns).method == "linear"
     with pytest.raises(UsageError, match="do not act one by one"):
-        mixed_distance(crossed, columns, categorical=TEXT)
+        measured(crossed, columns, categorical=TEXT)

@@ -6,7 +6,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from evenhand.intake.values import EPSILON, VALUES, value_array, value_names, value_sql
+from evenhand.intake.summed_values import EPSILON, VALUES, value_array, value_names, value_sql
 
 Y = np.array([0.0, 1.0, 1.0, 0.0, 1.0, 0.0])
 S = np.array([0.0, 1.0, 0.0, 1.0, 0.3, 0.7])

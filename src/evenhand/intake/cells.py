@@ -1,4 +1,4 @@
-"""Records -> `AuditData`, one record per row, or merged into cells."""
+"""Records that agree in every key merged into cells, attributes crossed, and the name of the content."""
 
 from __future__ import annotations
 
@@ -9,79 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.intake.data import Attribute, AuditData, Moments, RowCounts
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.intake.fingerprint import Fingerprint
 from evenhand.intake.options import Options
+from evenhand.intake.parts import Attribute
 from evenhand.intake.records import Records, ScoreBins
-from evenhand.intake.values import value_array, value_names
-from evenhand.intake.wording import number_text
+from evenhand.intake.summed_values import value_array, value_names
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Sums = tuple[FloatArray, FloatArray, FloatArray]
 
 
-def finish(records: Records, options: Options, *, cells: bool = False) -> AuditData:
-    """Make the `AuditData` that keeps every record.
-
-    Parameters
-    ----------
-    records : Records
-        One per row, or the merged cells.
-    options : Options
-        What was asked.
-    cells : bool
-        Whether the records are merged cells.
-
-    Returns
-    -------
-    AuditData
-    """
-    weights, bins = records.weights, records.bins
-    score = records.score
-    if score is not None and bins is not None:
-        score = bins.middle(score.astype(np.int64))
-    weight = None if weights.total is None else weights.total / weights.count
-    moments = {name: Moments(wv=_own(a), wwv=_own(b), wwvv=_own(c)) for name, (a, b, c) in records.moments.items()}
-    crossed = tuple(intersect(names, records.attributes) for names in options.intersections)
-    return AuditData(
-        outcome=_own_or_none(records.outcome),
-        outcome_kind=records.outcome_kind,
-        decision=_own_or_none(records.decision),
-        score=_own_or_none(score),
-        score_kind=records.score_kind,
-        score_bins=None if bins is None else bins.bins,
-        attributes=tuple(replace(a, codes=_own(a.codes)) for a in (*records.attributes, *crossed)),
-        continuous={name: _own(v) for name, v in records.continuous.items()},
-        features={name: _own(column.plain()) for name, column in records.features.items()},
-        feature_types={n: c.source_type for n, c in records.features.items() if c.source_type is not None},
-        labels=records.labels,
-        threshold=options.threshold,
-        count=_own(weights.count),
-        weight=_own_or_none(weight),
-        weight_square=_own_or_none(weights.square),
-        moments=moments if cells else None,
-        columns=_column_names(options),
-        rows=RowCounts(rows_in=records.rows_in, rows_used=records.rows_used, dropped=records.dropped),
-        notes=records.notes,
-        fingerprint=_fingerprint(records, cells),
-    )
-
-
-def finish_cells(records: Records, options: Options) -> AuditData:
-    """Merge records that agree in every key into cells, in an order that does not depend on the engine.
-
-    Parameters
-    ----------
-    records : Records
-        From rows, or from the cells of an engine before their labels were read.
-    options : Options
-        What was asked.
-
-    Returns
-    -------
-    AuditData
-    """
+def merge_cells(records: Records, options: Options) -> Records:
+    """Merge records that agree in every key into cells, in an order that does not depend on the engine."""
     if records.score is not None and records.bins is None:
         records = _bin_rows(records, options.score_bins)
     cell, first = _cells(records)
@@ -118,7 +57,7 @@ def finish_cells(records: Records, options: Options) -> AuditData:
     if options.features:
         note = "Features are not collected, because rows were added up to cells; use rows='keep' to keep them."
         merged = replace(merged, notes=(*merged.notes, note))
-    return finish(merged, options, cells=True)
+    return merged
 
 
 def intersect(names: Sequence[str], attributes: Sequence[Attribute]) -> Attribute:
@@ -222,7 +161,8 @@ def _steady(values: FloatArray, scale: FloatArray | None = None) -> FloatArray:
     return np.where(np.isfinite(rounded), rounded, values)
 
 
-def _fingerprint(records: Records, cells: bool) -> str:
+def fingerprint_of(records: Records, cells: bool) -> str:
+    """Return the fingerprint of the records' content; in cells, without what depends on the order of adding."""
     weights = records.weights
     mark = Fingerprint(weights.count)
     for name, values in (
@@ -250,25 +190,3 @@ def _fingerprint(records: Records, cells: bool) -> str:
         else:
             mark.numbers("weight", weights.total)
     return mark.hex()
-
-
-def _column_names(options: Options) -> dict[str, str]:
-    named = {
-        "outcome": options.outcome,
-        "decision": options.decision,
-        "score": options.score,
-        "weight": options.weight,
-    }
-    if options.threshold is not None and options.score is not None:
-        named["decision"] = f"{options.score} >= {number_text(options.threshold)}"
-    return {role: name for role, name in named.items() if name is not None}
-
-
-def _own(array: NDArray[Any]) -> NDArray[Any]:
-    copy = np.array(array)
-    copy.flags.writeable = False
-    return copy
-
-
-def _own_or_none(array: FloatArray | None) -> FloatArray | None:
-    return None if array is None else _own(array)

@@ -9,9 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from evenhand.arrays import FloatArray
 
 # A score of exactly 0 or 1 would make the log loss infinite; every engine clips at the same distance.
 EPSILON = 1e-15
@@ -19,24 +18,12 @@ EPSILON = 1e-15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Value:
-    """A per-row value: its numpy form, its SQL form and what it needs.
+    """A per-row value: its numpy form, its SQL form and what it needs."""
 
-    Parameters
-    ----------
-    array : callable
-        Outcome and score arrays to the value of each row.
-    sql : str
-        The same as SQL text with ``{y}`` and ``{s}``.
-    outcome : bool
-        Whether it needs an outcome.
-    probability : bool
-        Whether it needs a binary outcome and a score in [0, 1].
-    """
-
-    array: Callable[[FloatArray, FloatArray], FloatArray]
-    sql: str
-    outcome: bool = True
-    probability: bool = False
+    array: Callable[[FloatArray, FloatArray], FloatArray]  # outcome and score arrays to the value of each row
+    sql: str  # the same as SQL text with ``{y}`` and ``{s}``
+    outcome: bool = True  # whether it needs an outcome
+    probability: bool = False  # whether it needs a binary outcome and a score in [0, 1]
 
 
 def number_sql(value: float) -> str:

@@ -1,4 +1,4 @@
-"""Anything that decides becomes a model with one face."""
+"""A model on a matrix, and the columns it was fitted on."""
 
 from __future__ import annotations
 
@@ -8,36 +8,26 @@ import numpy as np
 import pytest
 
 from evenhand.errors import DataError, UsageError
-from evenhand.models import Model, as_model, check_columns
-from evenhand.models.model import expected_columns
+from evenhand.models import adapt
+from evenhand.models.fitted_columns import check_columns, expected_columns
+from evenhand.models.surface import matrix_surface
 
 X = np.random.default_rng(0).normal(size=(200, 3))
 Y = (X @ [1.0, -1.0, 0.5] + 0.3 * np.random.default_rng(1).normal(size=200) > 0).astype(int)
 
 
+COLUMNS = dict(zip("abc", X.T, strict=True))
+
+
+def surface(model, **said):
+    return matrix_surface(adapt(model, COLUMNS, **said), list(COLUMNS))
+
+
 def test_callable_of_one_or_two_columns():
-    one = as_model(lambda x: x[:, 0], threshold=0.2)
-    two = as_model(lambda x: np.column_stack([1 - x[:, 0], x[:, 0]]), threshold=0.2)
+    one = surface(lambda x: x[:, 0], threshold=0.2)
+    two = surface(lambda x: np.column_stack([1 - x[:, 0], x[:, 0]]), threshold=0.2)
     np.testing.assert_array_equal(one.decide(X), (X[:, 0] >= 0.2).astype(float))
     np.testing.assert_array_equal(one.decide(X), two.decide(X))
-
-
-def test_a_model_is_returned_as_it_is():
-    model = as_model(lambda x: x[:, 0])
-    assert isinstance(model, Model)
-    assert as_model(model) is model
-
-
-def test_wrong_number_of_scores_is_refused():
-    with pytest.raises(DataError, match="gave 1 scores for 200 rows"):
-        as_model(lambda x: np.ones(1)).score(X)
-
-
-def test_something_else_is_refused():
-    with pytest.raises(UsageError, match="not a model"):
-        as_model(3)
-    with pytest.raises(UsageError, match="not an ONNX file"):
-        as_model("model.pkl")
 
 
 def test_onnx_session_by_its_face():
@@ -52,8 +42,8 @@ def test_onnx_session_by_its_face():
             p = 1 / (1 + np.exp(-feed["input"][:, 0]))
             return [(p > 0.5).astype(int), [{0: 1 - v, 1: v} for v in p]]
 
-    model = as_model(Session())
-    np.testing.assert_allclose(model.score(X), 1 / (1 + np.exp(-X[:, 0])), rtol=1e-6)
+    model = adapt(Session(), COLUMNS)
+    np.testing.assert_allclose(model.score(COLUMNS), 1 / (1 + np.exp(-X[:, 0])), rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["logistic", "svc", "tree", "forest"])
@@ -70,7 +60,8 @@ def test_estimators_decide_as_they_predict(name):
         "forest": RandomForestClassifier(8, random_state=0),
     }
     fitted = kinds[name].fit(X, Y)
-    np.testing.assert_array_equal(as_model(fitted).decide(X), fitted.predict(X))
+    np.testing.assert_array_equal(surface(fitted).decide(X), fitted.predict(X))
+    np.testing.assert_array_equal(adapt(fitted, COLUMNS).decide(COLUMNS), fitted.predict(X))
 
 
 def test_threshold_and_positive_class():
@@ -78,9 +69,9 @@ def test_threshold_and_positive_class():
 
     fitted = LogisticRegression().fit(X, np.where(Y == 1, "yes", "no"))
     probability = fitted.predict_proba(X)
-    strict = as_model(fitted, threshold=0.8)
+    strict = surface(fitted, threshold=0.8)
     np.testing.assert_array_equal(strict.decide(X), (probability[:, 1] >= 0.8).astype(float))
-    other = as_model(fitted, positive="no")
+    other = surface(fitted, positive="no")
     np.testing.assert_array_equal(other.decide(X), (fitted.predict(X) == "no").astype(float))
     assert np.all((other.score(X) >= 0) == (other.decide(X) == 1))
 
@@ -88,17 +79,18 @@ def test_threshold_and_positive_class():
 def test_three_classes_are_refused():
     from sklearn.linear_model import LogisticRegression
 
-    with pytest.raises(UsageError, match="3 classes"):
-        as_model(LogisticRegression().fit(X, np.arange(200) % 3))
+    with pytest.raises(DataError, match="3 classes"):
+        adapt(LogisticRegression().fit(X, np.arange(200) % 3), COLUMNS).score(COLUMNS)
 
 
 def test_estimator_fitted_on_a_frame_gets_its_columns_by_name():
     pandas = importlib.import_module("pandas")
     from sklearn.linear_model import LogisticRegression
 
-    fitted = LogisticRegression().fit(pandas.DataFrame(X, columns=["a", "b", "c"]), Y)
-    shuffled = as_model(fitted, features=["c", "a", "b"])
-    np.testing.assert_array_equal(shuffled.decide(X[:, [2, 0, 1]]), as_model(fitted).decide(X))
+    frame = pandas.DataFrame(X, columns=["a", "b", "c"])
+    fitted = LogisticRegression().fit(frame, Y)
+    shuffled = matrix_surface(adapt(fitted, COLUMNS), ["c", "a", "b"])
+    np.testing.assert_array_equal(shuffled.decide(X[:, [2, 0, 1]]), fitted.predict(frame))
 
 
 class Port:
@@ -156,7 +148,6 @@ def test_expected_columns_of_estimators_and_pipelines():
     encode = ColumnTransformer([("job", OneHotEncoder(), ["job"])], remainder="passthrough")
     pipeline = make_pipeline(encode, LogisticRegression()).fit(frame, np.arange(20) % 2)
     assert expected_columns(pipeline) == (("age", "job"), 2)
-    assert expected_columns(as_model(pipeline)) == (("age", "job"), 2)
     assert expected_columns(LogisticRegression().fit(X, Y)) == (None, 3)
     assert check_columns(pipeline, {"job": [], "age": []}) == []
     assert check_columns(pipeline, {"job": [], "age": [], "id": []}) == ["Not an input of the model `Pipeline`: `id`."]
