@@ -108,14 +108,10 @@ def on_numbers(kind: str) -> dict[Any, list[float]]:
     return found
 
 
-# People are searched for a forest's boundary, which takes four times as long: one pair for each order of the alphabet.
-ASKED = [(kind, pair) for kind in ("pipeline", "onnx", "torch") for pair in PAIRS]
-ASKED += [("forest", pair) for pair in (("approved", "denied"), ("good", "bad"))]
-
-
+@pytest.mark.parametrize("kind", ["pipeline", "forest", "onnx", "torch"])
 @pytest.mark.parametrize("other_way", [False, True], ids=["as usual", "named"])
-@pytest.mark.parametrize(("kind", "pair"), ASKED, ids=lambda part: part if isinstance(part, str) else part[0].strip())
-def test_words_give_the_numbers_of_0_and_1(kind, pair, other_way):
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair[0].strip())
+def test_words_give_the_numbers_of_0_and_1(pair, other_way, kind):
     one, zero = pair[::-1] if other_way else pair
     found, expected = numbers(kind, one, zero, one if other_way else None), on_numbers(kind)
     assert found.keys() == expected.keys()
