@@ -23,7 +23,9 @@ import numpy as np
 
 from evenhand.audits.projection import audit_projection
 from evenhand.intake.data import AuditData
-from evenhand.models import Moves, adapt, boundary_distance
+from evenhand.models import adapt
+from evenhand.models.distances import boundary_distance
+from evenhand.models.moves import Moves
 from evenhand.models.surface import matrix_surface
 
 SIZES = (500, 2000)

@@ -220,6 +220,21 @@ def test_small_groups_get_a_suggestion_from_generated_rows_and_no_test() -> None
     assert "generated" not in without[0].reason
 
 
+class Copier:
+    """A generator that repeats one row for ever."""
+
+    def fit(self, columns: Any) -> None:
+        self.row = {name: np.asarray(columns[name])[:1] for name in columns}
+
+    def sample(self, n: int) -> Any:
+        return {name: np.repeat(value, n) for name, value in self.row.items()}
+
+
+def test_generated_rows_that_show_no_tail_are_said_to_show_none() -> None:
+    result = audit(arrays(160), generator=Copier(), horizon=1000)
+    assert "10,000 generated rows of `sex=1` did not show a tail either." in result[0].reason
+
+
 def ecd_evidence(result: eh.AuditResult) -> Any:
     return next(e for f, e in zip(result, result.evidence, strict=True) if f.measure == "ecd")
 

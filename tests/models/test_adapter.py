@@ -12,7 +12,9 @@ from sklearn.svm import SVC
 
 import evenhand as eh
 from evenhand.errors import DataError, UsageError
-from evenhand.models import Moves, adapt, audited_model, boundary_distance
+from evenhand.models import adapt, audited_model
+from evenhand.models.distances import boundary_distance
+from evenhand.models.moves import Moves
 
 RNG = np.random.default_rng(0)
 N = 300

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from evenhand.errors import DataError, UsageError
-from evenhand.models import Moves, adapt, boundary_distance
+from evenhand.models import adapt
+from evenhand.models.distances import boundary_distance
 from evenhand.models.linear import plane_distance
-from evenhand.models.moves import length
+from evenhand.models.moves import Moves, length
 from evenhand.models.search import search_boundary
 
 X = np.random.default_rng(0).normal(size=(150, 3)) * [1.0, 2.0, 5.0]

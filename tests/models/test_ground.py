@@ -21,9 +21,10 @@ from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from evenhand.errors import DataError, UsageError
-from evenhand.models import Moves, adapt, boundary_distance
+from evenhand.models import adapt
+from evenhand.models.distances import boundary_distance
 from evenhand.models.ground import category_columns
-from evenhand.models.moves import length
+from evenhand.models.moves import Moves, length
 
 NUMBERS, TEXT = ["age", "hours", "gain"], ["job", "region"]
 

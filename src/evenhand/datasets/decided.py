@@ -17,14 +17,7 @@ from evenhand.kernels.shared.logistic import fit_logistic
 # the same as `education_num`; `fnlwgt` is the survey's weight, not a property of the person.
 ADULT_NUMBERS = ("age", "education_num", "capital_gain", "capital_loss", "hours_per_week")
 ADULT_CATEGORIES = ("workclass", "marital_status", "occupation", "relationship")
-COMPAS_FEATURES = (
-    "age",
-    "priors_count",
-    "juv_fel_count",
-    "juv_misd_count",
-    "juv_other_count",
-    "c_charge_degree",
-)
+COMPAS_FEATURES = ("age", "priors_count", "juv_fel_count", "juv_misd_count", "juv_other_count", "c_charge_degree")
 
 
 def adult_table() -> dict[str, Values]:

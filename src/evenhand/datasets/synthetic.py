@@ -98,10 +98,7 @@ def planted(
 
 
 def planted_values(
-    *,
-    base_rates: Sequence[float] | float = 0.4,
-    fnr: Sequence[float] | float = 0.2,
-    fpr: Sequence[float] | float = 0.1,
+    *, base_rates: Sequence[float] | float = 0.4, fnr: Sequence[float] | float = 0.2, fpr: Sequence[float] | float = 0.1
 ) -> dict[str, FloatArray]:
     """Return the true value of each metric in each group that `planted` draws from.
 

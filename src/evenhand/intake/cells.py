@@ -44,10 +44,7 @@ def merge_cells(records: Records, options: Options) -> Records:
         attributes=tuple(replace(a, codes=a.codes[first]) for a in records.attributes),
         features={},
         weights=replace(
-            weights,
-            count=count,
-            total=total,
-            square=None if weights.square is None else _steady(add(weights.square)),
+            weights, count=count, total=total, square=None if weights.square is None else _steady(add(weights.square))
         ),
         moments={
             name: _steady_sums(add(a) / constant, add(b) / constant**2, add(c) / constant**2, count)
@@ -93,9 +90,7 @@ def _bin_rows(records: Records, bins: int) -> Records:
     assert score is not None
     calibrated = records.score_kind == "probability"
     cuts = ScoreBins(
-        low=0.0 if calibrated else float(score.min()),
-        high=1.0 if calibrated else float(score.max()),
-        bins=bins,
+        low=0.0 if calibrated else float(score.min()), high=1.0 if calibrated else float(score.max()), bins=bins
     )
     weights = records.weights
     weight = np.ones(len(score)) if weights.total is None else weights.total / weights.count
@@ -165,11 +160,7 @@ def fingerprint_of(records: Records, cells: bool) -> str:
     """Return the fingerprint of the records' content; in cells, without what depends on the order of adding."""
     weights = records.weights
     mark = Fingerprint(weights.count)
-    for name, values in (
-        ("outcome", records.outcome),
-        ("decision", records.decision),
-        ("score", records.score),
-    ):
+    for name, values in (("outcome", records.outcome), ("decision", records.decision), ("score", records.score)):
         # In cells a numeric outcome is a mean, whose last digits depend on the order of adding.
         if values is not None and not (cells and name == "outcome" and records.outcome_kind == "numeric"):
             mark.numbers(name, values)

@@ -87,9 +87,8 @@ class Table:
 class Records:
     """Coded records that can be used, and the account of those that cannot."""
 
-    # Floats; the score is the bin's number when `bins` is given.
+    # Floats, and kinds as in `AuditData`; the score is the bin's number when `bins` is given.
     outcome: FloatArray | None
-    # As in `AuditData`.
     outcome_kind: str
     decision: FloatArray | None
     score: FloatArray | None

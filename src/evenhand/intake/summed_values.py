@@ -43,9 +43,7 @@ VALUES: dict[str, Value] = {
     "score": Value(array=lambda y, s: s, sql="{s}", outcome=False),
     "squared_error": Value(array=lambda y, s: (y - s) * (y - s), sql="(({y} - {s}) * ({y} - {s}))"),
     "log_loss": Value(
-        array=_log_loss,
-        sql=f"(-({{y}} * ln({_CLIPPED}) + (1 - {{y}}) * ln(1 - {_CLIPPED})))",
-        probability=True,
+        array=_log_loss, sql=f"(-({{y}} * ln({_CLIPPED}) + (1 - {{y}}) * ln(1 - {_CLIPPED})))", probability=True
     ),
     "absolute_error": Value(array=lambda y, s: np.abs(y - s), sql="abs({y} - {s})"),
     "residual": Value(array=lambda y, s: y - s, sql="({y} - {s})"),

@@ -22,7 +22,7 @@ from evenhand.models.gradient import GradientModel
 from evenhand.models.gradient_torch import network_of
 from evenhand.models.input_space import Columns, own_values
 from evenhand.models.onnx import OnnxClassifier
-from evenhand.models.orientation import class_of_one
+from evenhand.models.orientation import Oriented, class_of_one
 
 
 def adapt(
@@ -134,27 +134,16 @@ def _estimator(blank: AuditedModel, labels: Mapping[str, Labels], positive: Any,
             raise
         return replace(blank, ask=source.predict, classes=classes, problem=str(error))
 
-    def chosen(given: Any) -> Any:
-        return np.asarray(source.predict(given)) == classes[one]
-
-    def probability(given: Any) -> Any:
-        out = np.asarray(source.predict_proba(given), dtype=float)
-        if out.ndim == 2 and out.shape[1] == 2:
-            return out[:, one]
-        return out if one == 1 else 1 - out
-
-    def margin(given: Any) -> Any:
-        return (1.0 if one == 1 else -1.0) * np.asarray(source.decision_function(given), dtype=float)
-
+    face = Oriented(source, classes, one)
     threshold = _tuned(source, classes, one) if threshold is None else threshold
     made = replace(blank, classes=classes, one=one, notes=(*blank.notes, *([note] if note else [])))
     if known is not None and threshold is None:
-        made = replace(made, choose=chosen)
+        made = replace(made, choose=face.chosen)
     if hasattr(source, "predict_proba"):
-        return replace(made, ask=probability, probability=True, threshold=0.5 if threshold is None else threshold)
+        return replace(made, ask=face.probability, probability=True, threshold=0.5 if threshold is None else threshold)
     if hasattr(source, "decision_function"):
-        return replace(made, ask=margin, threshold=0.0 if threshold is None else threshold)
-    return replace(made, ask=chosen, probability=True, threshold=0.5)
+        return replace(made, ask=face.margin, threshold=0.0 if threshold is None else threshold)
+    return replace(made, ask=face.chosen, probability=True, threshold=0.5)
 
 
 def _tuned(source: Any, classes: tuple[Any, ...], one: int) -> float | None:

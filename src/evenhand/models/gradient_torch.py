@@ -144,11 +144,7 @@ def torch_model(model: Any, X: FloatArray, *, task: str) -> GradientModel:
                 "the softmax."
             )
     return GradientModel(
-        network=wrapped,
-        link=wrapped.link,
-        classes=wrapped.classes,
-        tile=TORCH_TILE,
-        name="torch module (autograd)",
+        network=wrapped, link=wrapped.link, classes=wrapped.classes, tile=TORCH_TILE, name="torch module (autograd)"
     )
 
 

@@ -46,24 +46,8 @@ def view_model(
 ) -> ModelView:
     """Find out what a model is and make the view of it.
 
-    Parameters
-    ----------
-    asked : AuditedModel
-        From `evenhand.models.audited_model` or `evenhand.models.adapt`.
-    features : mapping of str to ndarray
-        Columns of the rows to be audited.
-    outcome : ndarray, shape (rows,)
-        What really happened.
-    outcome_kind : {"binary", "numeric"}
-        From `AuditData`.
-    loss : {"log", "squared", "absolute"}, optional
-        By default the log loss for classes and the squared error for numbers.
-    clip : float
-        Probabilities of a black box are moved into [clip, 1 - clip].
-
-    Returns
-    -------
-    ModelView
+    Without `loss` it is the log loss for classes and the squared error for numbers. Probabilities of a black box are
+    moved into [clip, 1 - clip].
     """
     task = "regression" if _predicts_number(asked, outcome_kind) else "classes"
     space, core, black = _adapt(asked, features, task)

@@ -104,12 +104,7 @@ class InputSpace:
         for j, i in enumerate(self.inputs):
             if i.category is None and abs(after[j] - before[j]) >= least:
                 a, b = i.offset + i.scale * before[j], i.offset + i.scale * after[j]
-                rows.append(
-                    (
-                        abs(after[j] - before[j]),
-                        {"column": i.column, "before": a, "after": b, "change": b - a},
-                    )
-                )
+                rows.append((abs(after[j] - before[j]), {"column": i.column, "before": a, "after": b, "change": b - a}))
         for block in self.blocks:
             change = after[block] - before[block]
             if np.abs(change).max() < least:

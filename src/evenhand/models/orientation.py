@@ -3,12 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from evenhand.errors import UsageError
 from evenhand.intake.columns import text_of
 from evenhand.intake.labels import label_token, usual_positive
 from evenhand.intake.parts import Labels
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Oriented:
+    """A classifier's methods, turned towards the class that is decision 1."""
+
+    estimator: Any
+    classes: Sequence[Any]
+    one: int  # the place of decision 1 among the two classes
+
+    def chosen(self, given: Any) -> Any:
+        """Say where its own decision is 1."""
+        return np.asarray(self.estimator.predict(given)) == self.classes[self.one]
+
+    def probability(self, given: Any) -> Any:
+        """Return the probability of decision 1."""
+        out = np.asarray(self.estimator.predict_proba(given), dtype=float)
+        if out.ndim == 2 and out.shape[1] == 2:
+            return out[:, self.one]
+        return out if self.one == 1 else 1 - out
+
+    def margin(self, given: Any) -> Any:
+        """Return the decision function, above 0 on the side of decision 1."""
+        return (1.0 if self.one == 1 else -1.0) * np.asarray(self.estimator.decision_function(given), dtype=float)
 
 
 def class_of_one(

@@ -7,11 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from evenhand.arrays import FloatArray
 from evenhand.models.audited import AuditedModel, logits_of, one_per_row
 from evenhand.models.input_space import as_frame
+from evenhand.models.orientation import Oriented
 
 Answer = Callable[[Any], FloatArray]
 
@@ -50,35 +49,30 @@ def matrix_surface(model: AuditedModel, names: Sequence[str]) -> Surface:
 
 def estimator_surface(model: AuditedModel, estimator: Any, give: Callable[[Any], Any] = lambda given: given) -> Surface:
     """Return the decision of a model's estimator, or of the last step of its pipeline, oriented as the model is."""
-    name, cut, one = type(estimator).__name__, model.own_cut(), model.one
+    name, cut = type(estimator).__name__, model.own_cut()
 
-    def ask(method: str, given: Any) -> Any:
-        with warnings.catch_warnings():
-            # An estimator fitted on a frame warns about plain arrays; columns are matched by position here.
-            warnings.filterwarnings("ignore", message="X does not have valid feature names")
-            return np.asarray(getattr(estimator, method)(give(given)))
+    def quietly(method: Callable[[Any], Any]) -> Answer:
+        def answer(given: Any) -> FloatArray:
+            with warnings.catch_warnings():
+                # An estimator fitted on a frame warns about plain arrays; columns are matched by position here.
+                warnings.filterwarnings("ignore", message="X does not have valid feature names")
+                return one_per_row(method(give(given)), len(given), name)
 
-    def chosen(given: Any) -> FloatArray:
-        return np.asarray(ask("predict", given) == model.class_of_one(), dtype=float)
+        return answer
 
-    if getattr(estimator, "classes_", None) is None:  # a function, or a regressor whose prediction is the score
-        method = "predict" if hasattr(estimator, "predict") else "__call__"
-        label = name if method == "predict" else model.name
-        return _cut_at(label, estimator, lambda given: one_per_row(ask(method, given), len(given), name), model.cut())
-    score, at = chosen, 0.5
+    if getattr(estimator, "classes_", None) is None or model.classes is None or model.one is None:
+        # A regressor, whose prediction is the score, or a function.
+        if hasattr(estimator, "predict"):
+            return _cut_at(name, estimator, quietly(estimator.predict), model.cut())
+        return _cut_at(model.name, estimator, quietly(estimator), model.cut())
+    face = Oriented(estimator, model.classes, model.one)
+    chosen = quietly(face.chosen)
     if cut is None and hasattr(estimator, "decision_function"):
-        at = 0.0
-
-        def score(given: Any) -> FloatArray:
-            towards_second = one_per_row(ask("decision_function", given), len(given), name)
-            return towards_second if one == 1 else -towards_second
-
+        score, at = quietly(face.margin), 0.0
     elif hasattr(estimator, "predict_proba"):
-        at = 0.5 if cut is None else float(cut)
-
-        def score(given: Any) -> FloatArray:
-            return np.asarray(ask("predict_proba", given)[:, one], dtype=float)
-
+        score, at = quietly(face.probability), 0.5 if cut is None else cut
+    else:
+        score, at = chosen, 0.5
     if cut is None:  # ties are the estimator's to break
         return Surface(name=name, source=estimator, score=score, decide=chosen, threshold=at)
     return _cut_at(name, estimator, score, at)

@@ -41,12 +41,7 @@ class ComparablePairs:
     learned = False
 
     def __init__(
-        self,
-        left: Mapping[str, ArrayLike],
-        right: Mapping[str, ArrayLike],
-        comparable: ArrayLike,
-        *,
-        l2: float = 1e-2,
+        self, left: Mapping[str, ArrayLike], right: Mapping[str, ArrayLike], comparable: ArrayLike, *, l2: float = 1e-2
     ) -> None:
         self.pairs = Pairs.of(left, right)
         self.comparable = np.asarray(comparable).astype(bool)

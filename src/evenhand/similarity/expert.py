@@ -48,9 +48,7 @@ class ExpertMatrix:
         _check_width(self.matrix.shape[0], rows)
         units = rows.space.units
         return FairMetric(
-            form=QuadraticForm(matrix=self.matrix * np.outer(units, units)),
-            kind="expert matrix",
-            learned=False,
+            form=QuadraticForm(matrix=self.matrix * np.outer(units, units)), kind="expert matrix", learned=False
         )
 
 

@@ -75,10 +75,7 @@ class MatchedPairs:
             "directions": [largest_inputs(v, rows.space.names) for v in basis.T],
         }
         return FairMetric(
-            form=QuadraticForm(basis=basis),
-            kind="directions of matched pairs",
-            learned=False,
-            details=details,
+            form=QuadraticForm(basis=basis), kind="directions of matched pairs", learned=False, details=details
         )
 
 

@@ -65,10 +65,7 @@ def bootstrap_metric(
         turns.append(float(angles(free, other).max(initial=0.0)) if free.size and other.size else np.nan)
         moves.append(float(np.linalg.norm(form.dense() - dense, 2)))
     return MetricSpread(
-        forms=tuple(forms),
-        largest_angle=np.array(turns),
-        distance=np.array(moves),
-        failed=refits - len(forms),
+        forms=tuple(forms), largest_angle=np.array(turns), distance=np.array(moves), failed=refits - len(forms)
     )
 
 

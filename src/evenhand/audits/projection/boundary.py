@@ -11,7 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand.errors import DataError, UsageError, near_matches
 from evenhand.intake.data import AuditData
-from evenhand.models import Moves, audited_model, boundary_distance
+from evenhand.models import audited_model
+from evenhand.models.distances import boundary_distance
+from evenhand.models.moves import Moves
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -19,13 +21,13 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distances(Moves):
-    """How the distance to a model's boundary is measured: all of `evenhand.models.Moves`, and whose model it is.
+    """How the distance to a model's boundary is measured: all of `evenhand.models.moves.Moves`, and whose model it is.
 
     Parameters
     ----------
     norm, scale, method, categorical, delta, jumps, starts, rounds
-        See `evenhand.models.Moves`. Text columns not named in `categorical` are frozen: the distance is to the nearest
-        boundary point with the same categories.
+        See `evenhand.models.moves.Moves`. Text columns not named in `categorical` are frozen: the distance is to the
+        nearest boundary point with the same categories.
     threshold : float, optional
         Decision 1 from this score on, where the model's own decision is not meant.
     features : sequence of str, optional

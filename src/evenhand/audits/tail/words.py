@@ -94,10 +94,13 @@ def unreached_sentence(group: GroupTail, horizon: float) -> str:
 
 
 def generated_sentence(group: GroupTail) -> str:
-    """Say what generated rows suggest, and that they prove nothing; empty without a suggestion."""
+    """Say what generated rows suggest, and that they prove nothing; empty when none were asked for."""
     made = group.synthetic
-    if made.get("level") is None:
+    if not made.get("rows"):
         return ""
+    if made["level"] is None:
+        time = " in the time allowed" if made["stopped"] else ""
+        return f" {made['rows']:,} generated rows of `{group.name}` did not show a tail{time} either."
     return (
         f" With {made['rows']:,} generated rows of `{group.name}` the worst change in {made['horizon']:,.0f} decisions "
         f"would be {_short(made['level'])} ({beside(group)}); generated rows are not observations, so this is neither "
