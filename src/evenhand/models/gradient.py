@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import UsageError
-from evenhand.kernels.flow.gradient_flow import TILE
 from evenhand.kernels.flow.perceptron import Perceptron
+from evenhand.kernels.flow.tiles import TILE
 
 FloatArray = NDArray[np.float64]
 Pull = Callable[[FloatArray], FloatArray]
