@@ -149,14 +149,14 @@ def find_peak(before: FloatArray, shift: float, rng: np.random.Generator, draws:
     """
     with np.errstate(divide="ignore"):
         distance = np.sort(np.abs(special.logit(before) + shift / 2))
-    found = None
+    peak = None
     for k in _TRIED:
         if k > _SHARE * distance.size or not 0 < distance[k] <= _MOST_DISTANCE:
             continue
         value = anderson_darling(distance[:k] / distance[k])
         drawn = anderson_darling(np.sort(rng.random((draws, k)), axis=1))
         pvalue = float((1 + (drawn >= value).sum()) / (draws + 1))
-        found = Peak(shift=shift, k=k, n=distance.size, distance=float(distance[k]), pvalue=pvalue)
-        if found.believed:
+        peak = Peak(shift=shift, k=k, n=distance.size, distance=float(distance[k]), pvalue=pvalue)
+        if peak.believed:
             break
-    return found
+    return peak
