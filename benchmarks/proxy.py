@@ -53,7 +53,7 @@ def seconds(*works: Callable[[], object], repeat: int = 7) -> list[float]:
 
 
 def fit(coef: np.ndarray, intercept: float) -> LogisticFolds:
-    whole = LogisticFit(coef=coef, intercept=intercept, converged=True, iterations=1)
+    whole = LogisticFit(coef=coef, intercept=intercept, iterations=1)
     return LogisticFolds((whole,), whole, 1.0)
 
 

@@ -50,7 +50,6 @@ def both(net, loss, y, *, penalty=50.0, steps=None, tiles=None, **options):
 def same(plain, quick):
     np.testing.assert_allclose(quick.end, plain.end, rtol=1e-9, atol=1e-11)
     np.testing.assert_allclose(quick.seen, plain.seen, rtol=1e-8, atol=1e-10)
-    assert quick.evaluations == plain.evaluations
 
 
 LABELS = np.random.default_rng(2).integers(2, size=ROWS).astype(float)

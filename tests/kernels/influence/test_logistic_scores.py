@@ -17,7 +17,7 @@ N = CHUNK + 700  # more than one chunk
 
 
 def logistic(coef, intercept):
-    fit = LogisticFit(coef=np.asarray(coef, dtype=float), intercept=intercept, converged=True, iterations=1)
+    fit = LogisticFit(coef=np.asarray(coef, dtype=float), intercept=intercept, iterations=1)
     return LogisticFolds((fit,), fit, 1.0)
 
 

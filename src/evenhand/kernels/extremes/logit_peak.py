@@ -26,16 +26,7 @@ _MOST_DISTANCE = 1.0  # in log-odds: farther away nobody is near the peak
 
 
 def logit_shift(before: FloatArray, after: FloatArray) -> float:
-    """Return the amount by which the log-odds of all scores move, or NaN when they do not move alike.
-
-    Parameters
-    ----------
-    before, after : ndarray, shape (rows,)
-        Scores of the same people in two records.
-
-    Returns
-    -------
-    float
+    """Return the amount by which the log-odds of the same people's scores move, or NaN when they do not move alike.
 
     Examples
     --------
@@ -60,15 +51,6 @@ def logit_shift(before: FloatArray, after: FloatArray) -> float:
 
 def largest_change(shift: float) -> float:
     """Return the largest change of a score that a shift of the log-odds can make.
-
-    Parameters
-    ----------
-    shift : float
-        Of the log-odds.
-
-    Returns
-    -------
-    float
 
     Examples
     --------

@@ -15,13 +15,7 @@ from scipy import optimize, special
 
 from evenhand.kernels.extremes.exponentiality import ExponentialityTest, exponentiality
 from evenhand.kernels.extremes.pareto import fit, quantile
-from evenhand.kernels.extremes.pareto_profile import (
-    end_range,
-    level_ranges,
-    pivotal_draws,
-    region,
-    shape_range,
-)
+from evenhand.kernels.extremes.pareto_profile import end_range, level_ranges, pivotal_draws, region, shape_range
 
 FloatArray = NDArray[np.float64]
 

@@ -114,12 +114,12 @@ class QuadraticForm:
         assert self.basis is not None
         return 1.0 if self.basis.shape[1] < self.basis.shape[0] else 0.0
 
-    def free_directions(self, share: float = 1e-6) -> FloatArray:
+    def free_directions(self) -> FloatArray:
         """Return orthonormal directions that cost (almost) nothing, shape (inputs, r)."""
         if self.basis is not None:
             return self.basis
         values, vectors = np.linalg.eigh(self.dense())
-        out: FloatArray = vectors[:, values <= share * max(values[-1], 1e-300)]
+        out: FloatArray = vectors[:, values <= 1e-6 * max(values[-1], 1e-300)]
         return out
 
 
@@ -137,15 +137,12 @@ class Trajectory:
         What `observe` returned there.
     stopped : ndarray of bool, shape (rows,)
         Rows that were held at the edge of the allowed region on the way.
-    evaluations : int
-        Gradient evaluations, summed over rows.
     """
 
     end: FloatArray
     times: FloatArray
     seen: FloatArray
     stopped: BoolArray
-    evaluations: int
 
 
 def step_sizes(step: float, count: int, schedule: str = "constant") -> FloatArray:
@@ -287,10 +284,9 @@ def follow(
     [[5.0, 0.01]]
     """
 
-    def work(rows: IntArray) -> tuple[FloatArray, BoolArray, FloatArray, int]:
+    def work(rows: IntArray) -> tuple[FloatArray, BoolArray, FloatArray]:
         drift = Drift(flow, start[rows], rows)
-        solved = _euler(drift, method, observe) if isinstance(method, Euler) else _adaptive(drift, method, observe)
-        return *solved, drift.evaluations
+        return _euler(drift, method, observe) if isinstance(method, Euler) else _adaptive(drift, method, observe)
 
     done = (tiles or Tiles()).run(work, start.shape[0])
     return Trajectory(
@@ -298,7 +294,6 @@ def follow(
         times=method.clock,
         seen=np.concatenate([d[2] for d in done], axis=1) if done else np.empty((method.clock.size, 0, 0)),
         stopped=np.concatenate([d[1] for d in done]) if done else np.zeros(0, dtype=bool),
-        evaluations=sum(d[3] for d in done),
     )
 
 
@@ -308,13 +303,11 @@ class Drift:
     def __init__(self, flow: Flow, origin: FloatArray, rows: IntArray) -> None:
         self.flow, self.origin, self.rows = flow, origin, rows
         self.fixed = None if flow.movable is None or bool(flow.movable.all()) else ~flow.movable
-        self.evaluations = 0
 
     def __call__(self, X: FloatArray, part: IntArray | None = None) -> FloatArray:
         """Return the drift at X, for all rows of the tile or some of them."""
         origin = self.origin if part is None else self.origin[part]
         rows = self.rows if part is None else self.rows[part]
-        self.evaluations += X.shape[0]
         out = self.flow.gradient(X, rows)
         if self.flow.penalty:
             d = X - origin
@@ -333,7 +326,6 @@ def _euler(drift: Drift, method: Euler, observe: Observe | None) -> tuple[FloatA
     plain = drift.fixed is None and flow.keep is None and basis is not None and basis.ndim == 2
     if method.shortcut is not None and plain and basis is not None:
         X, seen, made = method.shortcut.follow(drift.rows, drift.origin, basis, flow.penalty, steps, marks)
-        drift.evaluations = made * drift.rows.size
     edge = np.zeros(X.shape[0], dtype=bool)
     for k in range(made, len(steps) + 1):
         if k in marks[len(seen) :]:

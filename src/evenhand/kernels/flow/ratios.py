@@ -350,10 +350,8 @@ def rate_ratio(after: FloatArray, before: FloatArray, count: FloatArray, weight:
     ----------
     after, before : ndarray, shape (records,)
         0.0 or 1.0.
-    count : ndarray, shape (records,)
-        Rows each record stands for.
-    weight : ndarray, shape (records,), optional
-        Sampling weight of each of a record's rows.
+    count, weight
+        As in `mean_ratio`.
 
     Returns
     -------

@@ -24,6 +24,8 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 _CHUNK = 16384
+# Chance of finding a product where there is none (Bonferroni), and how many are kept, the clearest first.
+_CHANCE, _MOST = 0.01, 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -217,9 +219,7 @@ def _centre_shares(
     return out
 
 
-def missed_products(
-    people: Population, fit: Equation, pairs: Sequence[tuple[int, int]], *, alpha: float = 0.01, most: int = 12
-) -> tuple[tuple[int, int], ...]:
+def missed_products(people: Population, fit: Equation, pairs: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     """Find products of columns that a fit should have had, by score tests.
 
     Parameters
@@ -230,10 +230,6 @@ def missed_products(
         The fit, with residuals of these rows.
     pairs : sequence of (int, int)
         Candidates.
-    alpha : float
-        Chance of finding any where there is none (Bonferroni).
-    most : int
-        Return at most so many, the clearest first.
 
     Returns
     -------
@@ -263,9 +259,9 @@ def missed_products(
         with np.errstate(divide="ignore", invalid="ignore"):
             size = np.where(variance > 1e-12 * len(X), score**2 / variance, 0.0)
         sizes += [(float(z), pair) for z, pair in zip(size, some, strict=True)]
-    cut = float(special.chdtri(1, alpha / max(len(pairs), 1)))
+    cut = float(special.chdtri(1, _CHANCE / max(len(pairs), 1)))
     clear = sorted((f for f in sizes if f[0] > cut), key=lambda f: (-f[0], f[1]))
-    return tuple(pair for _, pair in clear[:most])
+    return tuple(pair for _, pair in clear[:_MOST])
 
 
 def with_one(X: FloatArray, products: Sequence[tuple[int, int]] = ()) -> FloatArray:

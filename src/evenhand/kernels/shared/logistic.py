@@ -30,7 +30,7 @@ SETTLED = 1e-3
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LogisticFit:
-    """A fitted logistic regression.
+    """A fitted logistic regression; one that did not converge is an error, never a result.
 
     Parameters
     ----------
@@ -38,15 +38,12 @@ class LogisticFit:
         One coefficient per column of X.
     intercept : float
         The constant term.
-    converged : bool
-        True: a fit that did not converge is an error, never a result.
     iterations : int
         Newton steps taken.
     """
 
     coef: FloatArray  # (features,)
     intercept: float
-    converged: bool
     iterations: int
 
     def linear(self, X: ArrayLike) -> FloatArray:
@@ -99,8 +96,8 @@ def fit_logistic(
     Examples
     --------
     >>> fit = fit_logistic([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1], l2=1.0)
-    >>> fit.coef.round(4).tolist(), fit.converged
-    ([0.4529], True)
+    >>> fit.coef.round(4).tolist()
+    [0.4529]
     >>> fit.probability([[1.5]]).round(4).tolist()
     [0.5]
     """
@@ -127,7 +124,7 @@ def fit_logistic(
                     break
             coef = beta[1:].copy()
             coef.flags.writeable = False
-            return LogisticFit(coef=coef, intercept=float(beta[0]), converged=True, iterations=iteration)
+            return LogisticFit(coef=coef, intercept=float(beta[0]), iterations=iteration)
         if iteration == max_iterations or not np.isfinite(value):
             break
         step = problem.newton_step(p, gradient)

@@ -58,10 +58,10 @@ class _Costs:
 
     def place(self, price: FloatArray) -> IntArray:
         """Return how many rows of each cell are cheaper than the cell's price; (cells,)."""
-        found = np.zeros(price.size, dtype=np.int64)
+        place = np.zeros(price.size, dtype=np.int64)
         for j in np.flatnonzero(price > 0).tolist():
-            found[j] = self.cells[j].distance.searchsorted(price[j])
-        return found
+            place[j] = self.cells[j].distance.searchsorted(price[j])
+        return place
 
     def mass(self, place: IntArray) -> FloatArray:
         """Return the mass of each cell's nearest rows; (cells,)."""
@@ -107,8 +107,8 @@ def project_cells(cells: Sequence[Cell], tilt: FloatArray, low: FloatArray, high
     Examples
     --------
     >>> cells = [Cell(np.array([1.0, 2.0])), Cell(np.array([0.5, 4.0]))]
-    >>> found = project_cells(cells, np.array([[1.0], [2.0]]), np.array([3.0]), np.array([3.0]))
-    >>> found.cost, found.moved.tolist()
+    >>> cheapest = project_cells(cells, np.array([[1.0], [2.0]]), np.array([3.0]), np.array([3.0]))
+    >>> cheapest.cost, cheapest.moved.tolist()
     (1.5, [1.0, 1.0])
     """
     m = tilt.shape[1]
@@ -141,12 +141,7 @@ def project_cells(cells: Sequence[Cell], tilt: FloatArray, low: FloatArray, high
 
 
 def _small_programme(
-    costs: _Costs,
-    breaks: IntArray,
-    tilt: FloatArray,
-    low: FloatArray,
-    high: FloatArray,
-    unit: float,
+    costs: _Costs, breaks: IntArray, tilt: FloatArray, low: FloatArray, high: FloatArray, unit: float
 ) -> tuple[FloatArray, FloatArray] | None:
     """Solve the programme with few breaks; return the moved masses and the conditions' prices."""
     from scipy.optimize import linprog
@@ -263,6 +258,6 @@ def _around(place: IntArray, size: IntArray, *, wide: bool) -> IntArray:
 
 
 def _typical(cells: Sequence[Cell]) -> float:
-    found = [float(c.distance[min(c.distance.size - 1, 8)]) for c in cells if c.distance.size]
-    positive = [v for v in found if v > 0]
+    near = [float(c.distance[min(c.distance.size - 1, 8)]) for c in cells if c.distance.size]
+    positive = [v for v in near if v > 0]
     return float(np.median(positive)) if positive else 1.0
