@@ -175,7 +175,7 @@ def audit_proxy(
     max_rows : int
         Records a proxy score averages over; the interval knows about it.
     step, max_steps, tolerance, patience
-        The descent; see `evenhand.kernels.influence.descent.descend`.
+        The descent; see `evenhand.kernels.influence.descent.Pace`.
     n_resamples : int
         Random permutations behind the gap's p-value, where it is neither exact nor by a limit law; a small one gets
         more.
