@@ -328,8 +328,8 @@ def _reference(
         "predicted": [asdict(p) for p in plan.predicted],
         "reach": first.box.reach,
     }
-    if refit.evidence:
-        metric["sensitivity"] = refit.evidence
+    if refit.told:
+        metric["sensitivity"] = refit.told
     elif options.refits and isinstance(recipe, Resampled):
         spread = bootstrap_metric(recipe, first.rows, first.metric, refits=min(options.refits, 10), seed=seed)
         metric["sensitivity"] = metric_sensitivity(

@@ -42,13 +42,13 @@ class Refits:
     ----------
     loss, wrong : tuple of MapError
         For the mean ratio and for the rate of errors after.
-    evidence : mapping
+    told : mapping
         What the report says: refits made and failed, angles of their directions, ratios under them.
     """
 
     loss: tuple[MapError, ...]
     wrong: tuple[MapError, ...]
-    evidence: dict[str, Any]
+    told: dict[str, Any]
 
 
 def refit_errors(people: People, plan: Plan, moved: Moved, how: MapOptions, refits: int) -> Refits:
@@ -72,7 +72,7 @@ def refit_errors(people: People, plan: Plan, moved: Moved, how: MapOptions, refi
     Refits
     """
     marks = moved.clock.size
-    known = Refits(loss=(EXACT,) * marks, wrong=(EXACT,) * marks, evidence={})
+    known = Refits(loss=(EXACT,) * marks, wrong=(EXACT,) * marks, told={})
     if not refits or not plan.recipe.learned:
         return known
     mass = _mass(people)
@@ -89,7 +89,7 @@ def refit_errors(people: People, plan: Plan, moved: Moved, how: MapOptions, refi
         times.append(again)
     if len(made) < max(refits // 2, 3):
         nan = MapError(bias=math.nan, variance=math.nan, covariance=(math.nan, math.nan), freedom=math.nan)
-        return replace(known, loss=(nan,) * marks, wrong=(nan,) * marks, evidence={"refits": len(made)})
+        return replace(known, loss=(nan,) * marks, wrong=(nan,) * marks, told={"refits": len(made)})
     loss, wrong = np.zeros((len(made), marks)), np.zeros((len(made), marks))
     turns = []
     for k, fold in enumerate(plan.folds):
@@ -106,7 +106,7 @@ def refit_errors(people: People, plan: Plan, moved: Moved, how: MapOptions, refi
     return Refits(
         loss=tuple(redrawn(loss[:, t], _parts(mass, times, r[t])) for t in range(marks)),
         wrong=tuple(redrawn(wrong[:, t], _parts(mass, times, a[t], b0)) for t in range(marks)),
-        evidence={
+        told={
             "refits": len(made),
             "refits_failed": refits - len(made),
             "largest_angle_degrees": np.array(turns).max(axis=0),

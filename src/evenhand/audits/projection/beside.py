@@ -58,12 +58,12 @@ def other_tests(
     m = conditions.phi.shape[1]
     covariance = influence_covariance(conditions.influence.reshape(-1, m), flat, rows)
     value = conditions.value / rows  # (m,)
-    tests: dict[str, Any] = {"wald": _wald(value, covariance, rows)}
+    told: dict[str, Any] = {"wald": _wald(value, covariance, rows)}
     if m == 1 and len(conditions.rates) == 2:
-        tests["welch"] = _welch(conditions, flat)
+        told["welch"] = _welch(conditions, flat)
     if conditions.rates and asked:
-        tests["group_audit"] = _group_tests(data, conditions, asked)
-    return tests
+        told["group_audit"] = _group_tests(data, conditions, asked)
+    return told
 
 
 def detectable(conditions: Conditions, law: Law, alpha: float, alternative: str) -> str:
@@ -103,8 +103,11 @@ def _wald(value: FloatArray, covariance: FloatArray, rows: float) -> dict[str, A
         return {"statistic": math.nan, "df": 0, "pvalue": math.nan}
     along = vectors[:, keep].T @ value
     statistic = float(rows * np.sum(along**2 / eigenvalues[keep]))
-    df = int(keep.sum())
-    return {"statistic": statistic, "df": df, "pvalue": float(special.chdtrc(float(df), statistic))}
+    return {
+        "statistic": statistic,
+        "df": int(keep.sum()),
+        "pvalue": float(special.chdtrc(float(keep.sum()), statistic)),
+    }
 
 
 def _welch(conditions: Conditions, square: FloatArray) -> dict[str, Any]:
@@ -117,14 +120,17 @@ def _welch(conditions: Conditions, square: FloatArray) -> dict[str, Any]:
         # Sum of squared masses over the squared total: 1 / n when masses are one.
         variance += r * (1 - r) * square.reshape(-1, 2)[rate.cells].sum() / size**2
     statistic = difference**2 / variance if variance > 0 else math.nan
-    pvalue = float(special.chdtrc(1.0, statistic))
-    return {"difference": float(difference), "statistic": float(statistic), "pvalue": pvalue}
+    return {
+        "difference": float(difference),
+        "statistic": float(statistic),
+        "pvalue": float(special.chdtrc(1.0, statistic)),
+    }
 
 
 def _group_tests(
     data: AuditData, conditions: Conditions, asked: Sequence[tuple[Attribute, int]]
 ) -> list[dict[str, Any]]:
-    lines = []
+    told = []
     outcomes = list(dict.fromkeys(rate.outcome for rate in conditions.rates))
     for attribute, reference in asked:
         for outcome in outcomes:
@@ -137,6 +143,12 @@ def _group_tests(
                 if len(others) == 1
                 else samples.test_global([*others, reference], draws)
             )
-            of = {"attribute": attribute.name, "metric": metric.name}
-            lines.append({**of, "test": test.method, "pvalue": test.pvalue})
-    return lines
+            told.append(
+                {
+                    "attribute": attribute.name,
+                    "metric": metric.name,
+                    "test": test.method,
+                    "pvalue": test.pvalue,
+                }
+            )
+    return told

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand.errors import DataError, UsageError, near_matches
 from evenhand.intake.data import AuditData
-from evenhand.models import AuditedModel, BoundaryDistance, audited_model, boundary_distance
+from evenhand.models import audited_model, boundary_distance
+from evenhand.models.distances import BoundaryDistance
 from evenhand.models.mixed import category_columns, mixed_distance
 
 FloatArray = NDArray[np.float64]
@@ -144,12 +145,12 @@ def find_boundary(data: AuditData, model: Any, distance: ArrayLike | str | None,
             "The rows stayed on their engine as counts; the projection audit needs them. Read with `rows='keep'`."
         )
     if model is not None:
-        boundary = _from_model(data, model, how, seed)
+        found = _from_model(data, model, how, seed)
     elif isinstance(distance, str) and distance == "margin" and "margin" not in data.features:
-        boundary = _from_margin(data)
+        found = _from_margin(data)
     else:
-        boundary = _from_column(data, distance)
-    return _priced(data, boundary, how.cost)
+        found = _from_column(data, distance)
+    return _priced(data, found, how.cost)
 
 
 def _from_column(data: AuditData, distance: ArrayLike | str | None) -> Boundary:
@@ -183,34 +184,7 @@ def _from_column(data: AuditData, distance: ArrayLike | str | None) -> Boundary:
 
 
 def _from_model(data: AuditData, model: Any, how: Distances, seed: int) -> Boundary:
-    distances = _measured(data, audited_model(model, data, threshold=how.threshold), how, seed)
-    decision = distances.decision.astype(np.int64)
-    differ = 0 if data.decision is None else int(data.count[decision != data.decision].sum())
-    if differ:
-        raise DataError(
-            f"The model and the column of decisions disagree on {differ} of {data.rows.rows_used} rows. Check the "
-            "order of `features` and the `threshold`, or leave the decisions out."
-        )
-    described, stay = distances.described, distances.described.get("frozen_columns", [])
-    stuck = int(data.count[np.isinf(distances.distance)].sum())
-    notes = [f"Distances: {described['method']}, norm {described['norm']}, in {described['scale']}."]
-    if stay:
-        notes.append(
-            f"Frozen columns: {', '.join(stay)}. The distance is to the nearest boundary point with the same "
-            "categories. To let some of them change too, name them as `categorical` in the projection audit's option "
-            "`distances`, in a plan or in Python."
-        )
-    return Boundary(
-        decision=decision,
-        distance=distances.distance,
-        described={**described, "unreachable": stuck},
-        notes=tuple(notes),
-        warnings=tuple(_doubts(data, distances, how, stuck)),
-    )
-
-
-def _measured(data: AuditData, asked: AuditedModel, how: Distances, seed: int) -> BoundaryDistance:
-    """Return the distances of all records to a model's boundary, with categories frozen or priced."""
+    asked = audited_model(model, data, threshold=how.threshold)
     wanted = [*(asked.inputs or data.features)]
     names = list(how.features) if how.features is not None else [n for n in data.features if n in wanted]
     if not names:
@@ -219,42 +193,69 @@ def _measured(data: AuditData, asked: AuditedModel, how: Distances, seed: int) -
         if name not in data.features:
             raise DataError(f"There is no feature column `{name}`.{near_matches(name, data.features)}")
     columns = {n: np.asarray(data.features[n]) for n in names}
+    frozen = category_columns(asked.source, columns, asked.types)
     search = {"starts": how.starts, "rounds": how.rounds, "seed": seed}
-    if category_columns(asked.source, columns, asked.types):
-        return mixed_distance(
+    if frozen:
+        found = mixed_distance(
             asked.source, columns, types=asked.types, positive=asked.class_of_one(), threshold=asked.own_cut(),
             norm=how.norm, scale=how.scale, method=how.method, categorical=how.categorical, delta=how.delta,
             jumps=how.jumps, **search,
         )  # fmt: skip
-    X = np.column_stack([c.astype(float) for c in columns.values()])
-    if not np.isfinite(X).all():
-        wrong = names[int(np.flatnonzero(~np.isfinite(X).all(axis=0))[0])]
-        raise DataError(f"Feature `{wrong}` has missing or infinite values; fill or drop them first.")
-    return boundary_distance(
-        asked.on_matrix(names), X, norm=how.norm, scale=how.scale, method=how.method,
-        categorical=[names.index(c) for c in how.categorical], delta=how.delta, jumps=how.jumps, **search,
-    )  # fmt: skip
+    else:
+        X = np.column_stack([c.astype(float) for c in columns.values()])
+        if not np.isfinite(X).all():
+            wrong = names[int(np.flatnonzero(~np.isfinite(X).all(axis=0))[0])]
+            raise DataError(f"Feature `{wrong}` has missing or infinite values; fill or drop them first.")
+        found = boundary_distance(
+            asked.on_matrix(names), X, norm=how.norm, scale=how.scale, method=how.method,
+            categorical=[names.index(c) for c in how.categorical], delta=how.delta, jumps=how.jumps, **search,
+        )  # fmt: skip
+    decision = found.decision.astype(np.int64)
+    if data.decision is not None:
+        differ = int(data.count[decision != data.decision].sum())
+        if differ:
+            raise DataError(
+                f"The model and the column of decisions disagree on {differ} of {data.rows.rows_used} rows. Check the "
+                "order of `features` and the `threshold`, or leave the decisions out."
+            )
+    stuck = int(data.count[np.isinf(found.distance)].sum())
+    described = {**found.described, "unreachable": stuck}
+    stay = found.described.get("frozen_columns", [])
+    notes = [f"Distances: {found.described['method']}, norm {found.described['norm']}, in {found.described['scale']}."]
+    if stay:
+        notes.append(
+            f"Frozen columns: {', '.join(stay)}. The distance is to the nearest boundary point with the same "
+            "categories. To let some of them change too, name them as `categorical` in the projection audit's option "
+            "`distances`, in a plan or in Python."
+        )
+    return Boundary(
+        decision=decision,
+        distance=found.distance,
+        described=described,
+        notes=tuple(notes),
+        warnings=tuple(_doubts(data, found, how, stuck)),
+    )
 
 
-def _doubts(data: AuditData, distances: BoundaryDistance, how: Distances, stuck: int) -> Iterator[str]:
+def _doubts(data: AuditData, measured: BoundaryDistance, how: Distances, stuck: int) -> Iterator[str]:
     """Say what is wrong with distances: out of reach, all alike, or not accurate."""
     if stuck:
         yield (
             f"{stuck} of {data.rows.rows_used} people cannot reach the other decision"
-            + (" with their categories as they are" if distances.described.get("frozen_columns") else "")
+            + (" with their categories as they are" if measured.described.get("frozen_columns") else "")
             + ": their distance is infinite. They count in every rate and never change."
         )
-    atom = int(data.count[np.isclose(distances.distance, how.delta, rtol=1e-9)].sum()) if how.categorical else 0
+    atom = int(data.count[np.isclose(measured.distance, how.delta, rtol=1e-9)].sum()) if how.categorical else 0
     if atom > 1:
         yield (
             f"A jump alone changes the decision of {atom} people, who are all at the distance {how.delta:g}; the limit "
             "law assumes a continuous distance. A fair design of 500 rows with such a price, 0.5, was rejected in .080 "
             "of samples at a nominal .05."
         )
-    if distances.method == "search" and distances.described["excess_high"] > 0.1:
+    if measured.method == "search" and measured.described["excess_high"] > 0.1:
         yield (
             "The search for the boundary is not accurate: with four times the effort the distance of some people was "
-            f"{distances.described['excess_high']:.0%} shorter. How far people must move is overstated."
+            f"{measured.described['excess_high']:.0%} shorter. How far people must move is overstated."
         )
 
 
@@ -293,10 +294,10 @@ def _decision(data: AuditData) -> IntArray:
     return data.decision.astype(np.int64)
 
 
-def _priced(data: AuditData, boundary: Boundary, cost: Mapping[str, float]) -> Boundary:
+def _priced(data: AuditData, found: Boundary, cost: Mapping[str, float]) -> Boundary:
     if not cost:
-        return boundary
-    price = np.ones(boundary.distance.size)
+        return found
+    price = np.ones(found.distance.size)
     known = {a.group_name(g): (a, g) for a in data.attributes for g in range(len(a.labels))}
     for name, factor in cost.items():
         if name not in known:
@@ -305,5 +306,4 @@ def _priced(data: AuditData, boundary: Boundary, cost: Mapping[str, float]) -> B
             raise UsageError(f"`cost` of `{name}` must be a number above 0; got {factor}.")
         attribute, group = known[name]
         price[attribute.codes == group] *= factor
-    described = {**boundary.described, "cost": dict(cost)}
-    return replace(boundary, distance=boundary.distance * price, described=described)
+    return replace(found, distance=found.distance * price, described={**found.described, "cost": dict(cost)})

@@ -15,7 +15,6 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 _WHOLE = 1e-6  # a share of a row below this is rounding
-_BINS = 60
 
 
 def moved_share(
@@ -92,7 +91,7 @@ def describe_changes(
     """
     people = np.ceil(share * count[records] - _WHOLE)  # (movers,)
     far = distance[records]
-    changes: dict[str, Any] = {
+    told: dict[str, Any] = {
         "people": int(people.sum()),
         "share_of_sample": float(people.sum() / rows),
         "in_part": int(np.sum(share < 1 - _WHOLE)),
@@ -104,7 +103,7 @@ def describe_changes(
         own = (conditions.code >= 0) & rate.cells[conditions.code]
         for now in (0, 1):
             taken = inside & (decision[records] == now)
-            changes["by_group"].append(
+            told["by_group"].append(
                 {
                     "group": rate.group,
                     "outcome": rate.outcome,
@@ -115,7 +114,7 @@ def describe_changes(
                     **_distances(far[taken], people[taken]),
                 }
             )
-    return changes
+    return told
 
 
 def projected_rates(conditions: Conditions, moved: FloatArray) -> list[dict[str, Any]]:
@@ -170,15 +169,15 @@ def sentence(changes: dict[str, Any], rows: float) -> str:
     return f"{said}: {shown}." if shown else f"{said}."
 
 
-def signed_histogram(conditions: Conditions, cells: tuple[Cell, ...], width: float) -> dict[str, Any]:
+def signed_histogram(conditions: Conditions, cells: tuple[Cell, ...], width: float, bins: int = 60) -> dict[str, Any]:
     """Return histograms of the signed distance near the boundary, one for each rate, for the report to draw."""
-    edges = np.linspace(-width, width, _BINS + 1)
-    counted = np.zeros((len(cells), _BINS))
+    edges = np.linspace(-width, width, bins + 1)
+    counted = np.zeros((len(cells), bins))
     for j, cell in enumerate(cells):
         signed = cell.distance if j % 2 else -cell.distance
         mass = None if cell.reach is None else np.diff(cell.reach)
         counted[j] = np.histogram(signed, bins=edges, weights=mass)[0]
-    pairs = counted.reshape(-1, 2, _BINS).sum(axis=1)  # (U, bins)
+    pairs = counted.reshape(-1, 2, bins).sum(axis=1)  # (U, bins)
     return {
         "edges": edges,
         "series": [
