@@ -21,6 +21,7 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +31,10 @@ import numpy as np
 from scipy.special import expit
 
 from evenhand.kernels.influence.design import make_design
-from evenhand.kernels.influence.functionals import centre, functional, means, psi
+from evenhand.kernels.influence.functionals import Sample, centre, functional, means, psi
 from evenhand.kernels.influence.nuisance import LogisticFolds
 from evenhand.kernels.influence.set_features import toggle
-from evenhand.kernels.influence.shifted_predictions import Sources
+from evenhand.kernels.influence.shifted_predictions import Rows, Sources
 from evenhand.kernels.shared.logistic import LogisticFit
 
 FEATURES = 40
@@ -52,7 +53,7 @@ def seconds(*works: Callable[[], object], repeat: int = 7) -> list[float]:
 
 
 def fit(coef: np.ndarray, intercept: float) -> LogisticFolds:
-    whole = LogisticFit(coef=coef, intercept=intercept, converged=True, iterations=1)
+    whole = LogisticFit(coef=coef, intercept=intercept, iterations=1)
     return LogisticFolds((whole,), whole, 1.0)
 
 
@@ -77,20 +78,20 @@ def measure(rows: int, numeric: int) -> dict[str, Any]:
         return eta_fit.whole(X), eta1_fit.whole(X), member.whole(X)
 
     def influence() -> object:
-        at = centre(form, h[inside], eta[inside], weight[inside], reference=reference)
-        return psi(form, at, h, eta)
+        group = Sample(h=h[inside], eta=eta[inside], weight=weight[inside], reference=reference)
+        return psi(centre(form, group), h, eta)
 
-    at = centre(form, h[inside], eta[inside], weight[inside], reference=reference)
+    at = centre(form, Sample(h=h[inside], eta=eta[inside], weight=weight[inside], reference=reference))
     group = X[inside]
-    fold = np.zeros(len(group), dtype=np.int64)
+    every = Rows(group, np.ones(len(group)), np.zeros(len(group), dtype=np.int64), np.arange(len(group)))
+    few = replace(every, number=np.arange(min(50_000, len(group))))
     sources = Sources(h=h_fit, eta=eta_fit)
 
     def scores() -> object:
-        return toggle(design.blocks, group, np.ones(len(group)), fold, form, at, sources).score
+        return toggle(design.blocks, every, at, sources).score
 
     def slopes() -> object:
-        part = group[:50_000]
-        return toggle(design.blocks, part, np.ones(len(part)), fold[: len(part)], form, at, sources, linear=True).score
+        return toggle(design.blocks, few, at, sources, linear=True).score
 
     def plain() -> object:
         part = group[: max(len(group) // 100, 1)].copy()  # a hundredth, times a hundred
@@ -100,7 +101,7 @@ def measure(rows: int, numeric: int) -> dict[str, Any]:
             table = []
             for level in block.levels:
                 part[:, list(block.where)] = level
-                table.append(psi(form, at, h_fit.whole(part), eta_fit.whole(part)))
+                table.append(psi(at, h_fit.whole(part), eta_fit.whole(part)))
             part[:, list(block.where)] = kept
             out.append(np.ptp(np.array(table), axis=0).mean())
         return out

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from scipy import optimize, special
 
-from evenhand.kernels.flow.gradient_flow import QuadraticForm, flow, step_sizes
+from evenhand.kernels.flow.gradient_flow import Adaptive, Euler, Flow, QuadraticForm, follow, step_sizes
 from evenhand.kernels.flow.losses import LogitLoss
 from evenhand.kernels.flow.ratios import mean_ratio
+from evenhand.kernels.flow.tiles import Tiles
 
 ALPHA, DELTA, PENALTY = 0.05, 1.25, 100.0
 STEPS = step_sizes(0.02, 400, "decay")
@@ -52,8 +53,9 @@ def statistics(
         out: np.ndarray = (special.expit(score(at, rows)) - label[rows])[:, None] * w[rows]
         return out
 
-    how: dict[str, Any] = {"times": np.array([STEPS.sum()]), "tolerance": 1e-6} if adaptive else {"steps": STEPS}
-    end = flow(start, gradient, form, penalty=PENALTY, tile=8192, **how).end
+    method = Adaptive(np.array([STEPS.sum()]), 1e-6) if adaptive else Euler(STEPS)
+    flow = Flow(gradient=gradient, form=form, penalty=PENALTY)
+    end = follow(start, flow, method, tiles=Tiles(size=8192)).end
     every = np.arange(n * models)
     loss = LogitLoss()
     log_ratio = loss.log_value(score(end, every)[:, None], label) - loss.log_value(score(start, every)[:, None], label)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from evenhand.generators import make_generator
 from evenhand.kernels.extremes.exponentiality import PRINTED, residual_variation
-from evenhand.kernels.extremes.pareto_tail import ended_tail, fit_tail, tail_intervals
+from evenhand.kernels.extremes.pareto_tail import fit_tail, tail_intervals
 from evenhand.kernels.shared.seeds import stream
 
 FloatArray = NDArray[np.float64]
@@ -89,8 +89,7 @@ def algorithm_1(
         return out
     ordered = -np.sort(-values)
     if ordered[0] - ordered[KMAX] < 1e-9:  # all the same: the tail ends there
-        tail = ended_tail(values, KMAX)
-        return out | {"type": "III", "location": tail.level(1000)}
+        return out | {"type": "III", "location": float(ordered[0])}
     tail = fit_tail(values, KMAX, upper=upper)
     found = tail_intervals(tail, np.array([1000.0]), level=0.95, rng=stream(config["seed"], "monjezi2025"))
     return out | {"type": found.type, "shape": tail.free_shape, "location": tail.level(1000)}

@@ -21,8 +21,8 @@ from scipy.special import expit
 from evenhand import datasets
 from evenhand.audits.proxy import audit_proxy
 from evenhand.intake.data import AuditData
-from evenhand.kernels.influence.descent import Sample, descend
-from evenhand.kernels.influence.functionals import functional, means
+from evenhand.kernels.influence.descent import Pace, descend
+from evenhand.kernels.influence.functionals import Sample, functional, means
 from evenhand.kernels.influence.nuisance import calibration_of, cross_fit, predict_folds
 from evenhand.kernels.shared.logistic import fit_logistic
 from evenhand.results import plain
@@ -36,11 +36,10 @@ def toy(iterations: int) -> dict[str, Any]:
     p, q = (np.prod(np.where(SPACE == 1, s, 1 - np.array(s)), axis=1) for s in ([0.9, 0.2, 0.2], [0.1, 0.5, 0.5]))
     truth = expit(SPACE @ [5.0, -2.0, -2.0])  # "logit" in print
     form = functional("fpr")
-    reference = means(form, truth, truth, q)
-    sample = Sample(h=truth, eta=truth, weight=p)
+    sample = Sample(h=truth, eta=truth, weight=p, reference=means(form, truth, truth, q))
     out: dict[str, Any] = {"exact": {}}
     for step in (0.05, 0.1, 0.2):
-        path = descend(form, sample, sample, reference, reference, step=step)
+        path = descend(form, sample, sample, Pace(step=step))
         out["exact"][str(step)] = {"gap": path.values[0], "iterations": len(path.steps), "end": path.values[-1]}
     rng = np.random.default_rng(0)
     model = _logistic_of_sample(rng, p, q, truth, 50_000)
@@ -48,9 +47,8 @@ def toy(iterations: int) -> dict[str, Any]:
     parts = []
     for _ in range(2):  # auditing and holdout set
         cells = [rng.multinomial(6250, w).astype(float) for w in (p, q)]
-        parts.append((Sample(h=h, eta=truth, weight=cells[0]), means(form, h, truth, cells[1])))
-    (audit, audit_reference), (held, held_reference) = parts
-    path = descend(form, audit, held, audit_reference, held_reference, step=0.1, tolerance=0.0, max_steps=iterations)
+        parts.append(Sample(h=h, eta=truth, weight=cells[0], reference=means(form, h, truth, cells[1])))
+    path = descend(form, *parts, Pace(step=0.1, tolerance=0.0, max_steps=iterations))
     out["figure_2"] = {"audit": list(path.values), "holdout": list(path.held_out)}
     out["coefficients"] = [round(float(c), 3) for c in model.coef]
     return out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,8 +13,8 @@ from scipy.special import expit
 
 import evenhand as eh
 from evenhand.audits.proxy import audit_proxy
+from evenhand.kernels.influence.functionals import Sample, functional, means, psi
 from evenhand.kernels.influence.functionals import centre as centre_at
-from evenhand.kernels.influence.functionals import functional, means, psi
 
 N = 900
 COEF = {"carrier": 1.3, "used": 0.9}
@@ -637,12 +638,13 @@ def test_mean_influence_is_zero_and_explains_small_changes():
     form = functional("fpr")
     inside, one = g == "b", np.ones((g == "b").sum())
     reference = means(form, h[g == "a"], eta[g == "a"], np.ones((g == "a").sum()))
-    at = centre_at(form, h[inside], eta[inside], one, reference=reference)
-    found = psi(form, at, h[inside], eta[inside])
+    sample = Sample(h=h[inside], eta=eta[inside], weight=one, reference=reference)
+    at = centre_at(form, sample)
+    found = psi(at, h[inside], eta[inside])
     assert found.mean() == pytest.approx(0, abs=1e-12)
     weight = one.copy()
     weight[:10] = 0
-    moved = centre_at(form, h[inside], eta[inside], weight, reference=reference).ratio[0] - at.ratio[0]
+    moved = centre_at(form, replace(sample, weight=weight)).ratio[0] - at.ratio[0]
     assert moved == pytest.approx(-found[:10].sum() / weight.sum(), rel=0.02)
 
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from evenhand.arrays import FloatArray
 from evenhand.errors import UsageError
-from evenhand.kernels.flow.gradient_flow import TILE
 from evenhand.kernels.flow.perceptron import Perceptron
+from evenhand.kernels.flow.tiles import TILE
 
 Pull = Callable[[FloatArray], FloatArray]
 LINKS = ("logit", "probability", "identity")

@@ -5,14 +5,17 @@ import pytest
 from scipy import special
 
 from evenhand.errors import UsageError
-from evenhand.kernels.flow.flow_error import euler_bound
+from evenhand.kernels.flow.direction_search import Directions, search
 from evenhand.kernels.flow.gradient_flow import (
+    Adaptive,
+    Euler,
+    Flow,
     QuadraticForm,
-    flow,
+    follow,
     stability_limit,
     step_sizes,
 )
-from evenhand.kernels.flow.line_search import search
+from evenhand.kernels.flow.tiles import Tiles
 
 W = np.array([1.7, 0.0])
 BIAS = -0.3
@@ -42,8 +45,9 @@ def lambert_end(X, y, time):
     return end
 
 
-def run(X, y, **options):
-    return flow(X, logistic_gradient(y), FREE_FIRST, penalty=50.0, **options)
+def run(X, y, method, *, observe=None, tiles=None, **options):
+    flow = Flow(gradient=logistic_gradient(y), form=FREE_FIRST, penalty=50.0, **options)
+    return follow(X, flow, method, observe=observe, tiles=tiles)
 
 
 def test_closed_form_agrees_with_lambert_w_itself():
@@ -60,7 +64,7 @@ def test_closed_form_agrees_with_lambert_w_itself():
 def test_euler_converges_to_the_closed_form_at_first_order():
     X, y = people()
     truth = lambert_end(X, y, 2.0)
-    errors = [np.abs(run(X, y, steps=np.full(k, 2.0 / k)).end - truth).max() for k in (200, 400, 800, 1600)]
+    errors = [np.abs(run(X, y, Euler(np.full(k, 2.0 / k))).end - truth).max() for k in (200, 400, 800, 1600)]
     ratios = np.array(errors[:-1]) / np.array(errors[1:])
     np.testing.assert_allclose(ratios, 2.0, atol=0.06)
     assert errors[-1] < 2e-3
@@ -70,14 +74,14 @@ def test_adaptive_method_keeps_its_tolerance():
     X, y = people()
     truth = lambert_end(X, y, 2.0)
     for tolerance in (1e-3, 1e-5, 1e-7):
-        end = run(X, y, times=np.array([2.0]), tolerance=tolerance).end
+        end = run(X, y, Adaptive(np.array([2.0]), tolerance)).end
         assert np.abs(end - truth).max() < 50 * tolerance
 
 
 def test_adaptive_checkpoints_do_not_change_the_end():
     X, y = people(20)
-    one = run(X, y, times=np.array([2.0]), tolerance=1e-8)
-    many = run(X, y, times=np.array([0.5, 1.0, 2.0]), tolerance=1e-8, observe=lambda at, rows: at)
+    one = run(X, y, Adaptive(np.array([2.0]), 1e-8))
+    many = run(X, y, Adaptive(np.array([0.5, 1.0, 2.0]), 1e-8), observe=lambda at, rows: at)
     np.testing.assert_allclose(one.end, many.end, atol=1e-6)
     np.testing.assert_allclose(many.seen[0], lambert_end(X, y, 0.5), atol=1e-6)
 
@@ -86,7 +90,7 @@ def test_decaying_steps_reach_the_same_flow_time():
     X, y = people()
     steps = step_sizes(0.02, 2000, "decay")
     assert np.all(np.diff(steps) < 0)
-    np.testing.assert_allclose(run(X, y, steps=steps).end, lambert_end(X, y, steps.sum()), atol=0.02)
+    np.testing.assert_allclose(run(X, y, Euler(steps)).end, lambert_end(X, y, steps.sum()), atol=0.02)
     halved = step_sizes(0.01, 4000, "decay-halved")
     assert halved.sum() == pytest.approx(steps.sum())
 
@@ -103,57 +107,57 @@ def test_steps_above_the_limit_overshoot_and_below_it_settle():
     assert limit == pytest.approx(0.02)
 
     def settle(step):
-        return flow(
-            np.zeros((1, 1)), lambda X, rows: np.ones_like(X), form, penalty=50.0, steps=np.full(400, step)
-        ).end[0, 0]
+        push = Flow(gradient=lambda X, rows: np.ones_like(X), form=form, penalty=50.0)
+        return follow(np.zeros((1, 1)), push, Euler(np.full(400, step))).end[0, 0]
 
     assert settle(0.9 * limit) == pytest.approx(0.01)
     assert abs(settle(1.1 * limit)) > 1.0
 
 
-@pytest.mark.parametrize("how", [{"steps": np.full(500, 0.01)}, {"times": np.array([2.5, 5.0])}])
+@pytest.mark.parametrize("how", [Euler(np.full(500, 0.01)), Adaptive(np.array([2.5, 5.0]))])
 def test_rows_slide_along_the_edge_and_fixed_columns_stay(how):
     X, y = people(40)
 
     def keep(at, start):
         return np.column_stack([np.clip(at[:, 0], -2.5, 2.5), at[:, 1]])
 
-    done = run(X, y, keep=keep, **how)
+    done = run(X, y, how, keep=keep)
     assert np.abs(done.end[:, 0]).max() <= 2.5
     assert 0 < done.stopped.sum() < 40
-    free = run(X, y, **how).end
+    free = run(X, y, how).end
     np.testing.assert_array_equal(done.end[~done.stopped], free[~done.stopped])
-    fixed = run(X, y, movable=np.array([False, True]), keep=lambda at, start: np.clip(at, -1, 1), **how)
+    fixed = run(X, y, how, movable=np.array([False, True]), keep=lambda at, start: np.clip(at, -1, 1))
     np.testing.assert_array_equal(fixed.end[:, 0], X[:, 0])
 
 
 def test_a_row_held_in_one_coordinate_goes_on_in_the_other():
-    done = flow(
-        np.zeros((1, 2)),
-        lambda X, rows: np.ones_like(X),
-        QuadraticForm(basis=np.eye(2)),
+    push = Flow(
+        gradient=lambda X, rows: np.ones_like(X),
+        form=QuadraticForm(basis=np.eye(2)),
         penalty=50.0,
-        steps=np.full(500, 0.01),
         keep=lambda at, start: np.column_stack([np.minimum(at[:, 0], 1.0), at[:, 1]]),
     )
+    done = follow(np.zeros((1, 2)), push, Euler(np.full(500, 0.01)))
     np.testing.assert_allclose(done.end, [[1.0, 5.0]], rtol=1e-12)
     assert done.stopped.all()
 
 
 def test_batches_and_workers_do_not_change_the_answer():
     X, y = people(300)
-    whole = run(X, y, steps=np.full(50, 0.01), tile=512)
-    for tile in (1, 7, 100):
-        np.testing.assert_allclose(run(X, y, steps=np.full(50, 0.01), tile=tile).end, whole.end, rtol=1e-12)
-    one = run(X, y, steps=np.full(50, 0.01), tile=64)
-    two = run(X, y, steps=np.full(50, 0.01), tile=64, workers=3)
+    steps = Euler(np.full(50, 0.01))
+    whole = run(X, y, steps, tiles=Tiles(size=512))
+    for size in (1, 7, 100):
+        np.testing.assert_allclose(run(X, y, steps, tiles=Tiles(size=size)).end, whole.end, rtol=1e-12)
+    one = run(X, y, steps, tiles=Tiles(size=64))
+    two = run(X, y, steps, tiles=Tiles(size=64, workers=3))
     assert one.end.tobytes() == two.end.tobytes()
 
 
 def test_progress_counts_rows():
     X, y = people(10)
     seen = []
-    run(X, y, steps=np.full(2, 0.01), tile=4, progress=lambda done, total: seen.append((done, total)))
+    tiles = Tiles(size=4, progress=lambda done, total: seen.append((done, total)))
+    run(X, y, Euler(np.full(2, 0.01)), tiles=tiles)
     assert seen == [(4, 10), (8, 10), (10, 10)]
 
 
@@ -169,34 +173,13 @@ def test_both_forms_of_one_metric_agree():
     np.testing.assert_allclose(free @ free.T, Q @ Q.T, atol=1e-8)
 
 
-def test_bound_of_theorem_2_2_holds_where_it_is_small():
-    X, y = people(20)
-    form = QuadraticForm(basis=np.array([[1.0], [0.0]]))
-    gradient = logistic_gradient(y)
-    steps = np.full(20, 0.02)
-    end = flow(X, gradient, form, penalty=0.5, steps=steps).end
-    time = steps.sum()
-    path = [lambert_end(X, y, t) for t in np.linspace(0, time, 9)]
-    bound = euler_bound(path, X, gradient, form, penalty=0.5, longest=0.02, time=time)
-    error = np.linalg.norm(end - lambert_end(X, y, time), axis=1).max()
-    assert error <= 10**bound.log10_bound < 20 * error
-    # The stretch is that of the drift's Jacobian: w² p(1-p) along the free axis, 2 penalty across it.
-    assert bound.lipschitz == pytest.approx(1.0, rel=1e-4)
-
-
-def test_either_steps_or_times():
-    X, y = people(3)
-    with pytest.raises(UsageError, match="either"):
-        run(X, y)
-
-
 def test_search_finds_the_best_point_of_the_box():
     rng = np.random.default_rng(3)
     start = rng.normal(size=(30, 3))
     Q = np.linalg.qr(rng.normal(size=(3, 2)))[0]
     low, high = np.array([-2.0, -1.0]), np.array([2.0, 3.0])
     goal = np.array([0.3, 1.0])  # on the grid of neither axis: the nearest grid values win
-    end = search(start, lambda X, rows: -(((X @ Q) - goal) ** 2).sum(axis=1), Q, low, high, points=5)
+    end = search(start, lambda X, rows: -(((X @ Q) - goal) ** 2).sum(axis=1), Directions(Q, low, high), points=5)
     # Nobody leaves the plane through the start, and the coordinates are the best of grid and start.
     np.testing.assert_allclose((end - start) - (end - start) @ Q @ Q.T, 0.0, atol=1e-12)
     for j in range(2):
@@ -208,15 +191,15 @@ def test_search_finds_the_best_point_of_the_box():
 
 def test_search_stays_where_nothing_is_better_and_ignores_nan():
     start = np.zeros((4, 2))
-    Q = np.eye(2)[:, :1]
-    flat = search(start, lambda X, rows: np.zeros(len(X)), Q, np.array([-1.0]), np.array([1.0]))
+    first = Directions(np.eye(2)[:, :1], np.array([-1.0]), np.array([1.0]))
+    flat = search(start, lambda X, rows: np.zeros(len(X)), first)
     np.testing.assert_array_equal(flat, start)
-    nan = search(start, lambda X, rows: np.where(X[:, 0] == 0, 0.0, np.nan), Q, np.array([-1.0]), np.array([1.0]))
+    nan = search(start, lambda X, rows: np.where(X[:, 0] == 0, 0.0, np.nan), first)
     np.testing.assert_array_equal(nan, start)
 
 
 def test_search_reach_limits_the_way():
     start = np.zeros((1, 1))
     up = lambda X, rows: X[:, 0]  # noqa: E731
-    end = search(start, up, np.eye(1), np.array([-4.0]), np.array([4.0]), reach=0.25)
+    end = search(start, up, Directions(np.eye(1), np.array([-4.0]), np.array([4.0]), reach=0.25))
     assert end[0, 0] == pytest.approx(2.0)

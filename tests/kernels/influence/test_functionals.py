@@ -11,8 +11,8 @@ from scipy.special import expit
 from evenhand.errors import UsageError
 from evenhand.kernels.influence.functionals import (
     TERMS,
+    Sample,
     centre,
-    correction,
     functional,
     means,
     psi,
@@ -82,8 +82,8 @@ def test_closed_form_is_the_derivative_of_the_perturbed_measure(measure, seed):
     form = functional(measure, penalty)
     reference = means(form, h, eta1, q)
     log_ratio = np.log(p / q)
-    at = centre(form, h, eta, p, reference=reference, log_ratio=log_ratio)
-    found = psi(form, at, h, eta, log_ratio)
+    sample = Sample(h=h, eta=eta, weight=p, reference=reference, log_ratio=log_ratio)
+    found = psi(centre(form, sample), h, eta, log_ratio)
     step = 1e-30  # complex step: exact to rounding
     for k in range(16):
         moved = p.astype(complex)
@@ -91,20 +91,19 @@ def test_closed_form_is_the_derivative_of_the_perturbed_measure(measure, seed):
         exact = total(measure, moved, q, h, eta, eta1, penalty=penalty).imag / step
         assert abs(found[k] - exact) < 1e-9
     assert abs(p @ found) < 1e-12
-    here = value(form, h, eta, p, reference=reference, log_ratio=log_ratio)
+    here = value(form, sample)
     assert here == pytest.approx(total(measure, p, q, h, eta, eta1, penalty=penalty), abs=1e-12)
 
 
 @pytest.mark.parametrize("measure", MEASURES, ids=str)
-def test_directional_derivative_is_the_inner_product_and_correction_is_steepest(measure):
+def test_directional_derivative_is_the_inner_product_and_psi_is_steepest(measure):
     measure, penalty = unpack(measure)
     p, q, h, eta, eta1 = world(7)
     form = functional(measure, penalty)
-    at = centre(form, h, eta, p, reference=means(form, h, eta1, q), log_ratio=np.log(p / q))
-    found = psi(form, at, h, eta, np.log(p / q))
-    best = correction(found, p)
-    assert p @ best == pytest.approx(0, abs=1e-12)
-    assert p @ best**2 == pytest.approx(1)
+    sample = Sample(h=h, eta=eta, weight=p, reference=means(form, h, eta1, q), log_ratio=np.log(p / q))
+    at = centre(form, sample)
+    found = psi(at, h, eta, np.log(p / q))
+    best = -found / np.sqrt(p @ found**2)  # eq. (6); psi has mean 0
     steepest = p @ (best * found)
     rng = np.random.default_rng(0)
     for _ in range(20):
@@ -121,7 +120,7 @@ def test_combination_is_linear():
 
     def of(measure):
         form = functional(measure)
-        return psi(form, centre(form, h, eta, p, reference=means(form, h, eta1, q)), h, eta)
+        return psi(centre(form, Sample(h=h, eta=eta, weight=p, reference=means(form, h, eta1, q))), h, eta)
 
     assert of({"fpr": 0.5, "fnr": -2}) == pytest.approx(0.5 * of("fpr") - 2 * of("fnr"))
 
@@ -131,29 +130,25 @@ def test_slopes_agree_with_finite_differences(measure):
     measure, penalty = unpack(measure)
     p, q, h, eta, eta1 = world(2)
     form = functional(measure, penalty)
-    at = centre(form, h, eta, p, reference=means(form, h, eta1, q), log_ratio=np.log(p / q))
+    sample = Sample(h=h, eta=eta, weight=p, reference=means(form, h, eta1, q), log_ratio=np.log(p / q))
+    at = centre(form, sample)
     ratio = np.log(p / q)
-    by_h, by_eta, by_ratio = psi_slopes(form, at, h, eta)
+    by_h, by_eta, by_ratio = psi_slopes(at, h, eta)
     t = 1e-6
 
     def numeric(a, b, c):
-        up = psi(form, at, h + t * a, eta + t * b, ratio + t * c)
-        return (up - psi(form, at, h - t * a, eta - t * b, ratio - t * c)) / (2 * t)
+        up = psi(at, h + t * a, eta + t * b, ratio + t * c)
+        return (up - psi(at, h - t * a, eta - t * b, ratio - t * c)) / (2 * t)
 
     assert by_h == pytest.approx(numeric(1, 0, 0), abs=1e-7)
     assert by_eta == pytest.approx(numeric(0, 1, 0), abs=1e-7)
     assert np.full(16, by_ratio) == pytest.approx(numeric(0, 0, 1), abs=1e-7)
 
 
-def test_sign_turns_the_correction_round():
-    found = np.array([1.0, -1.0, 0.5])
-    weight = np.array([1.0, 2.0, 1.0])
-    assert correction(found, weight, sign=-1) == pytest.approx(-correction(found, weight))
-
-
 def test_an_empty_denominator_is_nan_not_a_number():
     form = functional("fpr")
-    at = centre(form, np.array([0.5]), np.array([1.0]), np.ones(1), reference=np.array([[0.1, 1.0]]))
+    sample = Sample(h=np.array([0.5]), eta=np.array([1.0]), weight=np.ones(1), reference=np.array([[0.1, 1.0]]))
+    at = centre(form, sample)
     assert np.isnan(at.ratio[0])
 
 
@@ -173,8 +168,9 @@ def test_bad_penalty_is_refused():
 
 def test_a_penalty_needs_the_ratio():
     form = functional("da", 1.0)
+    half = np.array([0.5])
     with pytest.raises(UsageError, match="ratio"):
-        centre(form, np.array([0.5]), np.array([0.5]), np.ones(1), reference=np.array([[0.1, 1.0]]))
+        centre(form, Sample(h=half, eta=half, weight=np.ones(1), reference=np.array([[0.1, 1.0]])))
 
 
 def test_every_term_is_tested_above():

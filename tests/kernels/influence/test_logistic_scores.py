@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 
 from evenhand.kernels.influence.design import join, make_design
-from evenhand.kernels.influence.functionals import centre, functional, means, psi
+from evenhand.kernels.influence.functionals import Sample, centre, functional, means, psi
 from evenhand.kernels.influence.logistic_scores import bilinear
 from evenhand.kernels.influence.nuisance import LogisticFolds
 from evenhand.kernels.influence.set_features import toggle
-from evenhand.kernels.influence.shifted_predictions import CHUNK, Sources
+from evenhand.kernels.influence.shifted_predictions import CHUNK, Rows, Sources
 from evenhand.kernels.shared.logistic import LogisticFit
 
 N = CHUNK + 700  # more than one chunk
 
 
 def logistic(coef, intercept):
-    fit = LogisticFit(coef=np.asarray(coef, dtype=float), intercept=intercept, converged=True, iterations=1)
+    fit = LogisticFit(coef=np.asarray(coef, dtype=float), intercept=intercept, iterations=1)
     return LogisticFolds((fit,), fit, 1.0)
 
 
@@ -36,14 +36,18 @@ def sample():
     return design, design.encode(columns), weight, sources
 
 
-def brute(block, X, weight, form, at, h, eta):
+def brute(block, X, weight, at, h, eta):
     table = []
     for level in block.levels:
         Z = X.copy()
         Z[:, list(block.where)] = level
-        table.append(psi(form, at, h.whole(Z), eta.whole(Z)))
+        table.append(psi(at, h.whole(Z), eta.whole(Z)))
     table = np.array(table)
     return weight @ (table.max(0) - table.min(0)) / weight.sum(), table @ weight / weight.sum()
+
+
+def every(X, weight):
+    return Rows(X, weight, np.zeros(N, dtype=int), np.arange(N))
 
 
 MEASURES = ["fpr", "fnr", "fdr", "sp", "accuracy", "da", {"fpr": 1.0, "fdr": -0.7, "sp": 2.0}]
@@ -56,12 +60,12 @@ def test_scores_are_those_of_new_predictions(sample, measure, weighted):
     weight = weight if weighted else np.ones(N)
     form = functional(measure)
     reference = means(form, np.full(3, 0.4), np.full(3, 0.5), np.ones(3))
-    at = centre(form, h.whole(X), eta.whole(X), weight, reference=reference)
+    at = centre(form, Sample(h=h.whole(X), eta=eta.whole(X), weight=weight, reference=reference))
     blocks = [*design.blocks, join(design.blocks[0], design.blocks[2])]
     sources = Sources(h=h, eta=eta if form.uses_eta else None)
-    found = toggle(blocks, X, weight, np.zeros(N, dtype=int), form, at, sources)
+    found = toggle(blocks, every(X, weight), at, sources)
     for b, block in enumerate(blocks):
-        score, profile = brute(block, X, weight, form, at, h, eta)
+        score, profile = brute(block, X, weight, at, h, eta)
         assert found.score[b] == pytest.approx(score, abs=1e-12)
         assert found.profile[b] == pytest.approx(profile, abs=1e-12)
 
@@ -72,10 +76,10 @@ def test_huge_coefficients_go_the_slow_way(sample):
     coef = np.zeros(design.width)
     coef[0], coef[1] = 900.0, 450.0
     h = logistic(coef, -450.0)
-    at = centre(form, h.whole(X), eta.whole(X), weight, reference=np.array([[0.2, 0.5]]))
-    found = toggle(design.blocks, X, weight, np.zeros(N, dtype=int), form, at, Sources(h=h, eta=eta))
+    at = centre(form, Sample(h=h.whole(X), eta=eta.whole(X), weight=weight, reference=np.array([[0.2, 0.5]])))
+    found = toggle(design.blocks, every(X, weight), at, Sources(h=h, eta=eta))
     for b in (2, 3):  # the toggled block is not the huge one
-        assert found.score[b] == pytest.approx(brute(design.blocks[b], X, weight, form, at, h, eta)[0], abs=1e-12)
+        assert found.score[b] == pytest.approx(brute(design.blocks[b], X, weight, at, h, eta)[0], abs=1e-12)
     assert np.isfinite(found.score).all()
 
 
@@ -86,9 +90,9 @@ def test_steep_coefficients_keep_their_digits(sample, coefficient):
     coef = np.full(design.width, 0.1)
     coef[0] = coefficient
     h = logistic(coef, 0.2)
-    at = centre(form, h.whole(X), eta.whole(X), weight, reference=np.array([[0.2, 0.5]]))
-    found = toggle(design.blocks, X, weight, np.zeros(N, dtype=int), form, at, Sources(h=h, eta=eta))
-    score, profile = brute(design.blocks[0], X, weight, form, at, h, eta)
+    at = centre(form, Sample(h=h.whole(X), eta=eta.whole(X), weight=weight, reference=np.array([[0.2, 0.5]])))
+    found = toggle(design.blocks, every(X, weight), at, Sources(h=h, eta=eta))
+    score, profile = brute(design.blocks[0], X, weight, at, h, eta)
     assert found.score[0] == pytest.approx(score, rel=1e-11)
     assert found.profile[0] == pytest.approx(profile, abs=1e-11)
 
@@ -98,14 +102,15 @@ def test_four_corners_give_the_whole_function(measure):
     form = functional(measure)
     rng = np.random.default_rng(1)
     h, eta = rng.random(50), rng.random(50)
-    at = centre(form, h, eta, np.ones(50), reference=means(form, h / 2, eta, np.ones(50)))
-    found = bilinear(form, at)
+    at = centre(form, Sample(h=h, eta=eta, weight=np.ones(50), reference=means(form, h / 2, eta, np.ones(50))))
+    found = bilinear(at)
     u, v = 1 - h, 1 - eta
     expected = found.k + found.B * u + found.C * v + found.D * u * v
-    assert psi(form, at, h, eta) == pytest.approx(expected, abs=1e-12)
+    assert psi(at, h, eta) == pytest.approx(expected, abs=1e-12)
 
 
 def test_functions_with_a_kink_or_a_logarithm_are_not_bilinear():
-    at = centre(functional("cal"), np.full(2, 0.4), np.full(2, 0.5), np.ones(2), reference=np.array([[0.1, 1.0]]))
-    assert bilinear(functional("cal"), at) is None
-    assert bilinear(functional("da", 0.1), at) is None
+    one = np.ones(2)
+    sample = Sample(h=0.4 * one, eta=0.5 * one, weight=one, reference=np.array([[0.1, 1.0]]), log_ratio=one)
+    for form in (functional("cal"), functional("da", 0.1)):
+        assert bilinear(centre(form, sample)) is None

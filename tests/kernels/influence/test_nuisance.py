@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 
 from evenhand.errors import DataError, UsageError
 from evenhand.kernels.influence.design import join, make_design
-from evenhand.kernels.influence.functionals import Centre, centre, functional, means, psi
+from evenhand.kernels.influence.functionals import Centre, Sample, centre, functional, means, psi
 from evenhand.kernels.influence.linearised import (
     Population,
     equation,
@@ -20,7 +20,7 @@ from evenhand.kernels.influence.linearised import (
 )
 from evenhand.kernels.influence.nuisance import LogisticFolds, calibration_of, cross_fit, predict_folds, spread
 from evenhand.kernels.influence.set_features import toggle
-from evenhand.kernels.influence.shifted_predictions import Sources
+from evenhand.kernels.influence.shifted_predictions import Rows, Sources
 from evenhand.kernels.shared.logistic import fit_logistic
 
 EVERYONE = np.ones(6, dtype=bool)
@@ -204,24 +204,21 @@ def setting(n=600, seed=0, measure="fpr", penalty=0.0):
 @pytest.mark.parametrize(("measure", "penalty"), [("fpr", 0), ("fdr", 0), ("da", 0.2), ({"fnr": 1, "sp": -1}, 0)])
 def test_toggles_are_definition_5(measure, penalty):
     design, X, h, _, g, fold, form, eta_fit, h_fit, member = setting(measure=measure, penalty=penalty)
+    one = np.ones(g.sum())
+    reference = means(form, h[~g], h[~g], one)
     at = centre(
-        form,
-        h[g],
-        eta_fit.whole(X[g]),
-        np.ones(g.sum()),
-        reference=means(form, h[~g], h[~g], np.ones(g.sum())),
-        log_ratio=np.zeros(g.sum()),
+        form, Sample(h=h[g], eta=eta_fit.whole(X[g]), weight=one, reference=reference, log_ratio=np.zeros(g.sum()))
     )
     sources = Sources(h=h_fit, eta=eta_fit, member=member)
     blocks = [*design.blocks, join(design.blocks[0], design.blocks[2])]
-    found = toggle(blocks, X[g], np.ones(g.sum()), fold[g], form, at, sources)
+    found = toggle(blocks, Rows(X, np.ones(len(h)), fold, np.flatnonzero(g)), at, sources)
     for b, block in enumerate(blocks):
         table = []
         for level in block.levels:
             Z = X[g].copy()
             Z[:, list(block.where)] = level
             ratio = None if member is None else -logit(member.whole(Z))
-            table.append(psi(form, at, h_fit.whole(Z), eta_fit.whole(Z), ratio))
+            table.append(psi(at, h_fit.whole(Z), eta_fit.whole(Z), ratio))
         table = np.array(table)
         assert found.score[b] == pytest.approx((table.max(0) - table.min(0)).mean(), abs=1e-12)
         assert found.profile[b] == pytest.approx(table.mean(1), abs=1e-12)
@@ -234,15 +231,15 @@ def whole_fit(X, y, weight):
 
 
 def test_a_model_is_asked_for_its_own_predictions():
-    design, X, _, _, g, fold, form, _, _, _ = setting(measure="sp")
-    at = Centre(ratio=(0.0,), scale=(1.0,), slope=(1.0,))
+    design, X, h, _, g, fold, form, _, _, _ = setting(measure="sp")
+    at = Centre(form=form, ratio=(0.0,), scale=(1.0,), slope=(1.0,))
     asked = []
 
     def model(rows, block, level):
         asked.append((block.name, level))
         return np.full(len(rows), 0.3 * level if block.name == "c" else 0.0)
 
-    found = toggle(design.blocks, X[g], np.ones(g.sum()), fold[g], form, at, Sources(h=model))
+    found = toggle(design.blocks, Rows(X, np.ones(len(h)), fold, np.flatnonzero(g)), at, Sources(h=model))
     assert found.score == pytest.approx([0, 0, 0.6])
     assert {name for name, _ in asked} == {"a", "b", "c"}
 
@@ -257,27 +254,21 @@ def test_linearised_covariance_agrees_with_the_bootstrap(measure):
         hh = whole_fit(np.concatenate([X, X]), np.repeat([1.0, 0.0], n), np.concatenate([weight * h, weight * (1 - h)]))
         probability = eta.whole(X)
         reference = means(form, h[~g], y[~g], weight[~g])
-        at = centre(form, h[g], probability[g], weight[g], reference=reference)
-        found = toggle(design.blocks, X[g], weight[g], fold[g], form, at, Sources(h=hh, eta=eta), linear=linear)
-        return found, at, reference, probability, eta, hh
+        at = centre(form, Sample(h=h[g], eta=probability[g], weight=weight[g], reference=reference))
+        rows = Rows(X, weight, fold, np.flatnonzero(g))
+        found = toggle(design.blocks, rows, at, Sources(h=hh, eta=eta), linear=linear)
+        return found, rows, at, probability, hh
 
-    found, at, reference, probability, eta, hh = scores(np.ones(n), linear=True)
+    found, rows, at, probability, hh = scores(np.ones(n), linear=True)
     equations = {
-        name: equation(
-            X,
-            target,
-            p,
-            weight,
-            np.concatenate(([fit.all_rows.intercept], fit.all_rows.coef)),
-            1e-3,
-        )
-        for name, target, p, weight, fit in (
-            ("eta", y, probability, g.astype(float), eta),
-            ("h", h, hh.whole(X), np.ones(n), hh),
+        name: equation(X, target, p, weight, 1e-3)
+        for name, target, p, weight in (
+            ("eta", y, probability, g.astype(float)),
+            ("h", h, hh.whole(X), np.ones(n)),
         )
     }
     people = Population(X=X, inside=g, count=np.ones(n), unit=np.ones(n), h=h, eta=np.where(g, probability, y))
-    linear = score_covariance(found, np.flatnonzero(g), people, form, at, reference, equations)
+    linear = score_covariance(found, rows, people, at, equations)
     rng = np.random.default_rng(1)
     boot = []
     for _ in range(80):
@@ -311,9 +302,8 @@ def test_missed_products_are_found_and_only_they():
 
     def missed(products):
         fit = cross_fit("logistic", X, y, one, fold, products=products)
-        coef = np.concatenate(([fit.all_rows.intercept], fit.all_rows.coef))
-        found = equation(X, y, fit.whole(X), one, coef[:5], 1.0)
-        return missed_products(X, found, fit.whole(X), one, one, pairs)
+        people = Population(X=X, inside=one > 0, count=one, unit=one, h=y, eta=fit.whole(X))
+        return missed_products(people, equation(X, y, people.eta, one, 1.0), pairs)
 
     assert missed(()) == ((0, 2),)
     assert missed(((0, 2),)) == ()
@@ -324,20 +314,20 @@ def test_products_are_toggled_with_their_columns_and_slopes_are_right(measure):
     design, X, h, y, g, fold, form, _, _, _ = setting(measure=measure)
     products = ((0, 1), (1, 5))
     eta = cross_fit("logistic", X[g], y[g], np.ones(g.sum()), fold[g], products=products)
-    at = centre(form, h[g], eta.whole(X[g]), np.ones(g.sum()), reference=np.array([[0.3, 0.6]]))
+    one = np.ones(g.sum())
+    at = centre(form, Sample(h=h[g], eta=eta.whole(X[g]), weight=one, reference=np.array([[0.3, 0.6]])))
     model = lambda rows, block, level: np.full(len(rows), 0.4 + 0.05 * level)  # noqa: E731
 
     def scores(fit, linear=False):
-        return toggle(
-            design.blocks, X[g], np.ones(g.sum()), fold[g], form, at, Sources(h=model, eta=fit), linear=linear
-        )
+        rows = Rows(X, np.ones(len(h)), fold, np.flatnonzero(g))
+        return toggle(design.blocks, rows, at, Sources(h=model, eta=fit), linear=linear)
 
     found = scores(eta, linear=True)
     Z = X[g].copy()
     values = []
     for k, level in enumerate(design.blocks[0].levels):
         Z[:, list(design.blocks[0].where)] = level
-        values.append(psi(form, at, np.full(g.sum(), 0.4 + 0.05 * k), eta.whole(Z)))
+        values.append(psi(at, np.full(g.sum(), 0.4 + 0.05 * k), eta.whole(Z)))
     assert found.score[0] == pytest.approx(np.abs(values[1] - values[0]).mean())
     step = 1e-6
     for j in range(len(eta.all_rows.coef)):

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import expit
 
 from evenhand.kernels.influence.design import make_design
-from evenhand.kernels.influence.functionals import centre, functional, means, value
+from evenhand.kernels.influence.functionals import Sample, centre, functional, means, value
 from evenhand.kernels.influence.linearised import Population, equation
 from evenhand.kernels.influence.nuisance import LogisticFolds
 from evenhand.kernels.influence.shifted_features import level_means, shift, shift_variances
-from evenhand.kernels.influence.shifted_predictions import Sources
+from evenhand.kernels.influence.shifted_predictions import Rows, Sources
 from evenhand.kernels.shared.logistic import fit_logistic
 
 MEASURES = ["fpr", "fdr", "da", {"accuracy": 1.0, "fnr": 0.5}]
@@ -43,28 +45,22 @@ def shifted(design, X, h, y, inside, weight, form, variance=False):
         1e-6,
     )
     reference = means(form, h[~g], eta[~g], weight[~g])
-    at = centre(form, h[g], eta[g], weight[g], reference=reference)
+    at = centre(form, Sample(h=h[g], eta=eta[g], weight=weight[g], reference=reference))
     sources = Sources(h=h_fit, eta=eta_fit if form.uses_eta else None)
-    rows, fold = np.flatnonzero(g), np.zeros(int(g.sum()), dtype=int)
-    parts = level_means(design.blocks, X[g], weight[g], fold, rows, form, sources)
+    rows = Rows(X, weight, np.zeros(len(h), dtype=int), np.flatnonzero(g))
+    parts = level_means(design.blocks, rows, form, sources)
     people = Population(X=X, inside=g, count=weight, unit=np.ones(len(h)), h=h, eta=eta)
-    here = means(form, h[g], eta[g], weight[g])
-    shifts = [
-        shift(b, X[:, list(b.where)], people, form, parts[k], here, reference[:, 0])
-        for k, b in enumerate(design.blocks)
-    ]
+    shifts = shift(design.blocks, parts, people, at)
     if not variance:
         return shifts
     equations = {
-        name: equation(X, target, p, w, np.r_[f.all_rows.intercept, f.all_rows.coef], penalty)
-        for name, target, p, w, f, penalty in (
-            ("eta", y, eta_fit.whole(X), weight * g, eta_fit, 1e-3),
-            ("h", h, h_fit.whole(X), weight, h_fit, 1e-6),
+        name: equation(X, target, p, w, penalty)
+        for name, target, p, w, penalty in (
+            ("eta", y, eta_fit.whole(X), weight * g, 1e-3),
+            ("h", h, h_fit.whole(X), weight, 1e-6),
         )
     }
-    return shifts, shift_variances(
-        design.blocks, shifts, parts, rows, fold, people, form, at, reference[:, 0], sources, equations
-    )
+    return shifts, shift_variances(shifts, rows, people, at, sources, equations)
 
 
 def test_a_feature_takes_the_other_sample_s_shares():
@@ -85,17 +81,15 @@ def test_a_feature_takes_the_other_sample_s_shares():
             LogisticFolds((), fit_logistic(np.vstack([X, X]), np.repeat([1.0, 0.0], 8), np.r_[t, 1 - t], 1e-9), 1e-9)
             for t in (h, eta)
         ]
-        zero = np.zeros(4, dtype=int)
         sources = Sources(h=fits[0], eta=fits[1] if form.uses_eta else None)
-        parts = level_means(design.blocks, X[inside], weight[inside], zero, zero, form, sources)
+        rows = Rows(X, weight, np.zeros(8, dtype=int), np.flatnonzero(inside))
+        parts = level_means(design.blocks, rows, form, sources)
         people = Population(X=X, inside=inside, count=weight, unit=np.ones(8), h=h, eta=eta)
-        here = means(form, h[inside], eta[inside], weight[inside])
-        moved = shift(design.blocks[0], X[:, [0]], people, form, parts[0], here, reference[:, 0])
-        before = value(form, h[inside], eta[inside], weight[inside], reference=reference)
-        after = value(form, h[inside], eta[inside], weight[~inside], reference=reference)
+        sample = Sample(h=h[inside], eta=eta[inside], weight=weight[inside], reference=reference)
+        moved, still = shift(design.blocks, parts, people, centre(form, sample))
+        before, after = value(form, sample), value(form, replace(sample, weight=weight[~inside]))
         assert moved.delta == pytest.approx(q - p)
         assert moved.change == pytest.approx(after - before, abs=1e-7)
-        still = shift(design.blocks[1], X[:, [1]], people, form, parts[1], here, reference[:, 0])
         assert still.change == pytest.approx(0, abs=1e-12)
 
 
@@ -119,10 +113,12 @@ def test_variance_agrees_with_the_bootstrap(measure):
 def test_a_sample_without_the_feature_s_values_has_no_shift():
     design, X, h, y, inside, _ = draw()
     block = design.blocks[2]
-    part = np.where(inside[:, None], X[:, list(block.where)], 7.0)  # nobody outside has a known level
-    form = functional("sp")
+    X[:, list(block.where)] = np.where(
+        inside[:, None], X[:, list(block.where)], 7.0
+    )  # nobody outside has a known level
     people = Population(X=X, inside=inside, count=np.ones(len(h)), unit=np.ones(len(h)), h=h, eta=y)
-    here = means(form, h[inside], y[inside], np.ones(int(inside.sum())))
-    found = shift(block, part, people, form, np.zeros((3, 1, 2)), here, np.array([0.3]))
+    one = np.ones(int(inside.sum()))
+    at = centre(functional("sp"), Sample(h=h[inside], eta=y[inside], weight=one, reference=np.array([[0.3, 1.0]])))
+    (found,) = shift([block], [np.zeros((3, 1, 2))], people, at)
     assert np.isnan(found.change)
     assert found.at is None

@@ -87,7 +87,7 @@ def test_separated_classes_need_a_penalty():
     y = (X[:, 0] > 0).astype(float)
     with pytest.raises(DataError, match="separate"):
         fit_logistic(X, y, l2=0.0)
-    assert fit_logistic(X, y, l2=1e-3).converged
+    assert np.isfinite(fit_logistic(X, y, l2=1e-3).coef).all()
 
 
 def test_one_cell_without_outcome_one_needs_a_penalty():
@@ -104,7 +104,7 @@ def test_dependent_columns_need_a_penalty():
     X = np.column_stack([X, X[:, 0] - X[:, 1]])
     with pytest.raises(DataError, match="linearly dependent"):
         fit_logistic(X, y, l2=0.0)
-    assert fit_logistic(X, y, l2=1.0).converged
+    assert np.isfinite(fit_logistic(X, y, l2=1.0).coef).all()
 
 
 def test_running_out_of_steps_is_an_error():

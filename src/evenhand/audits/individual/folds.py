@@ -147,17 +147,17 @@ def predictive(
     """
     ours = isinstance(recipe, SensitiveSubspace)
     asked = recipe if isinstance(recipe, SensitiveSubspace) else SensitiveSubspace(getattr(recipe, "attributes", None))
-    found = predicted_groups(asked, one, two)
-    shown = [p for p in found if p.pvalue <= alpha / len(found)]
+    predicted = predicted_groups(asked, one, two)
+    shown = [p for p in predicted if p.pvalue <= alpha / len(predicted)]
     if not shown and not (ours and asked.axes(one)):
-        told = ", ".join(f"{p.label}: p {p.pvalue:.2g}, AUC {p.auc:.2f}" for p in found)
+        tested = ", ".join(f"{p.label}: p {p.pvalue:.2g}, AUC {p.auc:.2f}" for p in predicted)
         raise NotPredictedError(
             "The model's inputs do not predict the protected groups better than chance on rows apart "
-            f"({told or 'no group to predict'}; p at most {alpha / max(len(found), 1):.3g} is needed). So no direction "
-            "can be called group-like, and nobody can be moved as if they belonged to another group.",
-            found,
+            f"({tested or 'no group to predict'}; p at most {alpha / max(len(predicted), 1):.3g} is needed). So no "
+            "direction can be called group-like, and nobody can be moved as if they belonged to another group.",
+            predicted,
         )
-    return (asked.keeping({(p.attribute, p.group) for p in shown}) if ours else recipe), found
+    return (asked.keeping({(p.attribute, p.group) for p in shown}) if ours else recipe), predicted
 
 
 def split(rows: MetricRows) -> tuple[MetricRows, MetricRows]:

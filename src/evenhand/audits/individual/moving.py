@@ -11,12 +11,20 @@ from numpy.typing import NDArray
 
 from evenhand.audits.individual.region import Box
 from evenhand.errors import UsageError
-from evenhand.kernels.flow.flow_error import euler_bound
-from evenhand.kernels.flow.gradient_flow import QuadraticForm, flow, stability_limit, step_sizes
-from evenhand.kernels.flow.line_search import search
+from evenhand.kernels.flow.direction_search import Directions, search
+from evenhand.kernels.flow.gradient_flow import (
+    Adaptive,
+    Euler,
+    Flow,
+    QuadraticForm,
+    follow,
+    stability_limit,
+    step_sizes,
+)
 from evenhand.kernels.flow.losses import ProbabilityLoss
 from evenhand.kernels.flow.rectifier_pieces import TILE as PIECES_TILE
 from evenhand.kernels.flow.rectifier_pieces import as_pieces
+from evenhand.kernels.flow.tiles import Tiles
 from evenhand.models.gradient import precision
 from evenhand.models.gradient_view import ModelView
 from evenhand.similarity.metric import FairMetric
@@ -98,11 +106,9 @@ def check_step(form: QuadraticForm, options: MapOptions) -> float:
     limit = stability_limit(form, options.penalty)
     if options.method == "euler" and options.step >= limit and not options.allow_unstable:
         raise UsageError(
-            f"Euler steps of {options.step:g} are too long: with penalty {options.penalty:g} and a metric of "
-            "norm "
-            f"{form.norm():.3g} they must stay below {limit:.3g}, or people oscillate instead of following "
-            "the flow. Use a "
-            "shorter `step`, a smaller `penalty`, `method='adaptive'`, or `allow_unstable=True` to repeat a "
+            f"Euler steps of {options.step:g} are too long: with penalty {options.penalty:g} and a metric of norm "
+            f"{form.norm():.3g} they must stay below {limit:.3g}, or people oscillate instead of following the flow. "
+            "Use a shorter `step`, a smaller `penalty`, `method='adaptive'`, or `allow_unstable=True` to repeat a "
             "published setting."
         )
     return limit
@@ -133,37 +139,43 @@ def move(
     -------
     Moved
     """
-    movable = ~view.space.columns_of(options.freeze) if options.freeze else None
-    tile = view.tile if options.batch_rows is None else options.batch_rows
     if options.method == "search":
-        return _searched(view, X, y, metric.form, box, movable, options, tile, progress)
-    gradient = gradient_of(view, y)
-    assert view.network is not None
-    kind = precision(view.network)
-    start, form = X.astype(kind, copy=False), metric.form.astype(kind)
+        return _searched(view, X, y, metric.form, box, options, progress)
+    network = view.network
+    if network is None:
+        raise UsageError("This model has no gradient; use `method='search'`.")
+    kind = precision(network)
+
+    def gradient(at: FloatArray, rows: IntArray) -> FloatArray:
+        out, pull = network.pullback(at)
+        return pull(view.loss.slope(out, y[rows]))
 
     def look(out: FloatArray, rows: IntArray) -> FloatArray:
         return np.column_stack([view.loss.log_value(out, y[rows]), view.loss.wrong(out, y[rows])])
 
-    def observe(at: FloatArray, rows: IntArray) -> FloatArray:
-        assert view.network is not None
-        return look(view.network.outputs(at), rows)
-
-    shared: dict[str, Any] = {
-        "penalty": options.penalty, "observe": observe, "movable": movable, "tile": tile,
-        "progress": progress, "keep": None if options.limit == "none" else box.keep, "workers": options.workers,
-    }  # fmt: skip
-    marks = checkpoints(options.steps)
-    if options.method == "euler":
-        steps = step_sizes(options.step, options.steps, options.schedule)
-        # Two outputs count by their difference only where they are log-odds.
-        pieces = None if isinstance(view.loss, ProbabilityLoss) else as_pieces(view.network, view.loss.slope, y, look)
-        if pieces is not None and options.batch_rows is None:
-            shared["tile"] = PIECES_TILE
-        done = flow(start, gradient, form, steps=steps, checkpoints=marks, shortcut=pieces, **shared)
-    else:
-        clock = np.concatenate(([0.0], np.cumsum(step_sizes(options.step, options.steps, options.schedule))))[marks]
-        done = flow(start, gradient, form, times=clock, tolerance=options.flow_tolerance, **shared)
+    flow = Flow(
+        gradient=gradient,
+        form=metric.form.astype(kind),
+        penalty=options.penalty,
+        movable=~view.space.columns_of(options.freeze) if options.freeze else None,
+        keep=None if options.limit == "none" else box.keep,
+    )
+    tile = _tile(view, options)
+    # Two outputs count by their difference only where they are log-odds.
+    pieces = None if isinstance(view.loss, ProbabilityLoss) else as_pieces(network, view.loss.slope, y, look)
+    steps = step_sizes(options.step, options.steps, options.schedule)
+    method: Euler | Adaptive = Euler(steps, checkpoints(options.steps), pieces)
+    if options.method == "adaptive":
+        method = Adaptive(method.clock, options.flow_tolerance)
+    elif pieces is not None and options.batch_rows is None:
+        tile = PIECES_TILE
+    done = follow(
+        X.astype(kind, copy=False),
+        flow,
+        method,
+        observe=lambda at, rows: look(network.outputs(at), rows),
+        tiles=Tiles(size=tile, workers=options.workers, progress=progress),
+    )
     return Moved(
         end=done.end.astype(np.float64, copy=False),
         clock=done.times,
@@ -173,17 +185,8 @@ def move(
     )
 
 
-def gradient_of(view: ModelView, y: FloatArray) -> Callable[[FloatArray, IntArray], FloatArray]:
-    """Return the loss gradient by the inputs, as `flow` asks for it."""
-    network = view.network
-    if network is None:
-        raise UsageError("This model has no gradient; use `method='search'`.")
-
-    def gradient(at: FloatArray, rows: IntArray) -> FloatArray:
-        out, pull = network.pullback(at)
-        return pull(view.loss.slope(out, y[rows]))
-
-    return gradient
+def _tile(view: ModelView, options: MapOptions) -> int:
+    return view.tile if options.batch_rows is None else options.batch_rows
 
 
 def checkpoints(steps: int) -> list[int]:
@@ -201,7 +204,7 @@ def checkpoints(steps: int) -> list[int]:
 def euler_errors(
     view: ModelView, X: FloatArray, y: FloatArray, metric: FairMetric, box: Box, options: MapOptions, coarse: Moved
 ) -> dict[str, Any]:
-    """Measure the flow's discretisation error on a few people: steps halved, and the bound of Theorem 2.2.
+    """Measure the flow's discretisation error on a few people, by steps of half the length.
 
     Parameters
     ----------
@@ -213,32 +216,18 @@ def euler_errors(
     Returns
     -------
     dict
-        People used, largest and median displacement error, change of the mean ratio, and the bound's
-        logarithm.
+        People used, largest and median displacement error, and change of the mean ratio.
     """
-    assert view.network is not None
-    kind = precision(view.network)
     fine = move(view, X, y, metric, box, _refined(options))
     gap = np.linalg.norm(coarse.end - fine.end, axis=1)
     ratio = [np.exp(np.minimum(m.log_loss[-1] - m.log_loss[0], 700.0)).mean() for m in (coarse, fine)]
-    out: dict[str, Any] = {
+    return {
         "people": int(X.shape[0]),
         "displacement_error_largest": float(gap.max(initial=0.0)),
         "displacement_error_median": float(np.median(gap)) if gap.size else float("nan"),
         "mean_ratio": float(ratio[0]),
         "mean_ratio_halved": float(ratio[1]),
     }
-    if options.method == "euler":
-        bound = euler_bound(
-            [X, coarse.end], X, gradient_of(view, y), metric.form, penalty=options.penalty,
-            longest=options.step, time=float(coarse.clock[-1]), probe=float(np.cbrt(np.finfo(kind).eps)),
-        )  # fmt: skip
-        out |= {
-            "lipschitz": bound.lipschitz,
-            "curvature": bound.curvature,
-            "theorem_2_2_log10": bound.log10_bound,
-        }
-    return out
 
 
 def _refined(options: MapOptions) -> MapOptions:
@@ -249,17 +238,19 @@ def _refined(options: MapOptions) -> MapOptions:
 
 
 def _searched(
-    view: ModelView, X: FloatArray, y: FloatArray, form: QuadraticForm, box: Box, movable: BoolArray | None,
-    options: MapOptions, tile: int, progress: Progress | None,
+    view: ModelView, X: FloatArray, y: FloatArray, form: QuadraticForm, box: Box, options: MapOptions,
+    progress: Progress | None,
 ) -> Moved:  # fmt: skip
-    directions = box.directions if movable is None else box.directions * movable[:, None]
+    movable = ~view.space.columns_of(options.freeze)[:, None] if options.freeze else 1.0
     span = box.reach if options.limit == "groups" else np.full_like(box.reach, np.inf)
-    low, high = box.low, box.high
-    several = directions.ndim == 3
-    free = form.basis is not None or (not several and bool(form.square(directions.T).max(initial=0.0) <= 1e-9))
+    lines = Directions(box.directions * movable, box.low, box.high, span)
+    several = box.directions.ndim == 3
+    free = form.basis is not None or (not several and bool(form.square(lines.along.T).max(initial=0.0) <= 1e-9))
+    tile = _tile(view, options)
     if several:  # one run of rows for each variant of the metric
-        run = X.shape[0] // directions.shape[0]
-        directions, low, high, span = (np.repeat(a, run, axis=0) for a in (directions, low, high, span))
+        run = X.shape[0] // box.directions.shape[0]
+        along, low, high, span = (np.repeat(a, run, axis=0) for a in (lines.along, box.low, box.high, span))
+        lines = Directions(along, low, high, span)
         tile = tile if free else X.shape[0]
 
     def objective(at: FloatArray, rows: IntArray) -> FloatArray:
@@ -268,11 +259,11 @@ def _searched(
             return value
         return np.exp(np.minimum(value, 700.0)) - options.penalty * form.square(at - X[rows])
 
-    ends = [
-        search(X, objective, directions, low, high, points=options.points, span=span, reach=r, snap=box.snap,
-               tile=tile, progress=progress if r == REACHES[-1] else None)
-        for r in (REACHES[-1:] if several else REACHES)
-    ]  # fmt: skip
+    ends = []
+    for reach in REACHES[-1:] if several else REACHES:
+        tiles = Tiles(size=tile, progress=progress if reach == REACHES[-1] else None)
+        some = replace(lines, reach=reach)
+        ends.append(search(X, objective, some, points=options.points, snap=box.snap, tiles=tiles))
     outputs = [_in_tiles(view.score, at, tile) for at in (X, *ends)]
     return Moved(
         end=ends[-1],

@@ -86,8 +86,7 @@ def gather(data: AuditData, model: Any, *, scale: str, loss: str | None, clip: f
     """
     if data.moments is not None or not data.features:
         raise DataError(
-            "The individual audit moves people in the model's inputs and needs them as rows. Name the inputs "
-            "with "
+            "The individual audit moves people in the model's inputs and needs them as rows. Name the inputs with "
             "`features=`, and read the data with `rows='keep'`."
         )
     if data.outcome is None:
@@ -101,27 +100,16 @@ def gather(data: AuditData, model: Any, *, scale: str, loss: str | None, clip: f
     key = [raw, view.y[:, None]] + ([] if data.weight is None else [data.weight[:, None]])
     units, place = np.unique(np.hstack(key), axis=0, return_inverse=True)
     place = place.reshape(-1)
-    p = raw.shape[1]
-    n = units.shape[0]
-    rows = data.count.astype(np.float64)
-    count = _tally(place, rows, n)
+    n, p = units.shape[0], raw.shape[1]
+    count = _tally(place, data.count.astype(np.float64), n)
     space, network, score, note, X = _in_units(view, units[:, :p], count, scale)
-    groups = tuple(
-        GroupTable(
-            name=a.name,
-            labels=a.labels,
-            table=_tally(place * len(a.labels) + a.codes, rows, n * len(a.labels)).reshape(n, -1),
-        )
-        for a in data.attributes
-    )
     return People(
         view=replace(view, y=units[:, p], space=space, network=network, score=score),
         X=X,
         count=count,
         weight=None if data.weight is None else units[:, p + 1],
-        groups=groups,
-        # Sorted before summing, so that row order cannot change the last digit.
-        continuous={name: _sums(place, values, rows, n) for name, values in data.continuous.items()},
+        groups=_group_tables(data, place, n),
+        continuous=_continuous_sums(data, place, n),
         notes=(*view.notes, *note),
     )
 
@@ -144,19 +132,11 @@ def same_space(people: People, data: AuditData) -> MetricRows:
         raise DataError("The rows for the fair metric have no features. Name them with `features=`.")
     X, place = np.unique(people.view.space.encode(data.features) + 0.0, axis=0, return_inverse=True)
     place, n = place.reshape(-1), X.shape[0]
-    rows = data.count.astype(np.float64)
     return MetricRows(
         X=X,
-        groups=tuple(
-            GroupTable(
-                name=a.name,
-                labels=a.labels,
-                table=_tally(place * len(a.labels) + a.codes, rows, n * len(a.labels)).reshape(n, -1),
-            )
-            for a in data.attributes
-        ),
-        continuous={name: _sums(place, values, rows, n) for name, values in data.continuous.items()},
-        count=_tally(place, rows, n),
+        groups=_group_tables(data, place, n),
+        continuous=_continuous_sums(data, place, n),
+        count=_tally(place, data.count.astype(np.float64), n),
         space=people.view.space,
     )
 
@@ -216,16 +196,27 @@ def _in_units(
         return old(center + X * unit)
 
     note = (
-        f"The model's {int(moved.sum())} numeric inputs are on different scales and were standardised before "
-        "people were "
-        "moved (`scale='none'` keeps them as they are).",
+        f"The model's {int(moved.sum())} numeric inputs are on different scales and were standardised before people "
+        "were moved (`scale='none'` keeps them as they are).",
     )
     return view.space.rescaled(center, unit), network, score, note, (raw - center) / unit
 
 
-def _sums(place: IntArray, values: FloatArray, rows: FloatArray, n: int) -> FloatArray:
-    order = np.lexsort((rows, values, place))
-    return _tally(place[order], (values * rows)[order], n)
+def _group_tables(data: AuditData, place: IntArray, n: int) -> tuple[GroupTable, ...]:
+    """Count the rows of each person in each group of each attribute."""
+    rows = data.count.astype(np.float64)
+    tables = (_tally(place * len(a.labels) + a.codes, rows, n * len(a.labels)) for a in data.attributes)
+    return tuple(
+        GroupTable(name=a.name, labels=a.labels, table=table.reshape(n, -1))
+        for a, table in zip(data.attributes, tables, strict=True)
+    )
+
+
+def _continuous_sums(data: AuditData, place: IntArray, n: int) -> dict[str, FloatArray]:
+    """Sum each continuous attribute over the rows of each person; sorted, so that row order cannot change a digit."""
+    rows = data.count.astype(np.float64)
+    orders = {name: np.lexsort((rows, values, place)) for name, values in data.continuous.items()}
+    return {name: _tally(place[order], (data.continuous[name] * rows)[order], n) for name, order in orders.items()}
 
 
 def _tally(place: IntArray, amount: FloatArray, size: int) -> FloatArray:

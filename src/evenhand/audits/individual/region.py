@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -152,21 +152,15 @@ def stacked(boxes: Sequence[Box]) -> Box:
     """Return several boxes as variants of one; directions that some lack are empty there."""
     wide = max(b.directions.shape[1] for b in boxes)
 
-    def padded(a: FloatArray) -> FloatArray:
-        return np.pad(a, [(0, 0)] * (a.ndim - 1) + [(0, wide - a.shape[-1])])
+    def stack(parts: list[FloatArray]) -> FloatArray:
+        return np.stack([np.pad(a, [(0, 0)] * (a.ndim - 1) + [(0, wide - a.shape[-1])]) for a in parts])
 
-    first = boxes[0]
-    return Box(
-        directions=np.stack([padded(b.directions) for b in boxes]),
-        low=np.stack([padded(b.low) for b in boxes]),
-        high=np.stack([padded(b.high) for b in boxes]),
-        reach=np.stack([padded(b.reach) for b in boxes]),
-        column_low=first.column_low,
-        column_high=first.column_high,
-        slack=first.slack,
-        two_values=first.two_values,
-        blocks=first.blocks,
-        shares=first.shares,
+    return replace(
+        boxes[0],
+        directions=stack([b.directions for b in boxes]),
+        low=stack([b.low for b in boxes]),
+        high=stack([b.high for b in boxes]),
+        reach=stack([b.reach for b in boxes]),
     )
 
 

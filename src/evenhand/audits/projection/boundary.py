@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand.errors import DataError, UsageError, near_matches
 from evenhand.intake.data import AuditData
 from evenhand.models import audited_model
-from evenhand.models.distances import boundary_distance
+from evenhand.models.distances import BoundaryDistance, boundary_distance
 from evenhand.models.moves import Moves
 
 FloatArray = NDArray[np.float64]
@@ -192,32 +192,35 @@ def _from_model(data: AuditData, model: Any, how: Distances, seed: int) -> Bound
             "categories. To let some of them change too, name them as `categorical` in the projection audit's option "
             "`distances`, in a plan or in Python."
         )
-    warnings = []
-    if stuck:
-        warnings.append(
-            f"{stuck} of {data.rows.rows_used} people cannot reach the other decision"
-            + (" with their categories as they are" if stay else "")
-            + ": their distance is infinite. They count in every rate and never change."
-        )
-    atom = int(data.count[np.isclose(found.distance, how.delta, rtol=1e-9)].sum()) if how.categorical else 0
-    if atom > 1:
-        warnings.append(
-            f"A jump alone changes the decision of {atom} people, who are all at the distance {how.delta:g}; the limit "
-            "law assumes a continuous distance. A fair design of 500 rows with such a price, 0.5, was rejected in .080 "
-            "of samples at a nominal .05."
-        )
-    if found.method == "search" and found.described["excess_high"] > 0.1:
-        warnings.append(
-            "The search for the boundary is not accurate: with four times the effort the distance of some people was "
-            f"{found.described['excess_high']:.0%} shorter. How far people must move is overstated."
-        )
     return Boundary(
         decision=decision,
         distance=found.distance,
         described=described,
         notes=tuple(notes),
-        warnings=tuple(warnings),
+        warnings=tuple(_doubts(data, found, how, stuck)),
     )
+
+
+def _doubts(data: AuditData, measured: BoundaryDistance, how: Distances, stuck: int) -> Iterator[str]:
+    """Say what is wrong with distances: out of reach, all alike, or not accurate."""
+    if stuck:
+        yield (
+            f"{stuck} of {data.rows.rows_used} people cannot reach the other decision"
+            + (" with their categories as they are" if measured.described.get("frozen_columns") else "")
+            + ": their distance is infinite. They count in every rate and never change."
+        )
+    atom = int(data.count[np.isclose(measured.distance, how.delta, rtol=1e-9)].sum()) if how.categorical else 0
+    if atom > 1:
+        yield (
+            f"A jump alone changes the decision of {atom} people, who are all at the distance {how.delta:g}; the limit "
+            "law assumes a continuous distance. A fair design of 500 rows with such a price, 0.5, was rejected in .080 "
+            "of samples at a nominal .05."
+        )
+    if measured.method == "search" and measured.described["excess_high"] > 0.1:
+        yield (
+            "The search for the boundary is not accurate: with four times the effort the distance of some people was "
+            f"{measured.described['excess_high']:.0%} shorter. How far people must move is overstated."
+        )
 
 
 def _from_margin(data: AuditData) -> Boundary:
@@ -267,10 +270,4 @@ def _priced(data: AuditData, found: Boundary, cost: Mapping[str, float]) -> Boun
             raise UsageError(f"`cost` of `{name}` must be a number above 0; got {factor}.")
         attribute, group = known[name]
         price[attribute.codes == group] *= factor
-    return Boundary(
-        decision=found.decision,
-        distance=found.distance * price,
-        described={**found.described, "cost": dict(cost)},
-        warnings=found.warnings,
-        notes=found.notes,
-    )
+    return replace(found, distance=found.distance * price, described={**found.described, "cost": dict(cost)})

@@ -135,16 +135,12 @@ class Conditions:
     @property
     def value(self) -> FloatArray:
         """E[C phi], one number for each condition; shape (m,)."""
-        found: FloatArray = self.mass[:, 1] @ self.phi
-        return found
+        out: FloatArray = self.mass[:, 1] @ self.phi
+        return out
 
 
 def rate_conditions(
-    name: str,
-    data: AuditData,
-    attributes: Sequence[tuple[Attribute, int]],
-    decision: IntArray,
-    mass: FloatArray,
+    name: str, data: AuditData, attributes: Sequence[tuple[Attribute, int]], decision: IntArray, mass: FloatArray
 ) -> Conditions | str:
     """Write a named criterion for one or several attributes as conditions.
 
@@ -167,20 +163,12 @@ def rate_conditions(
         A sentence instead when a group has no row to take a rate of.
     """
     outcomes = CRITERIA[name]
-    stratum = np.zeros(decision.size, dtype=np.int64)
-    if outcomes != (None,):
-        if data.outcome is None or data.outcome_kind != "binary":
-            raise DataError(
-                f"`{name}` needs a binary outcome. Name its column in `outcome`, or use `statistical_parity`."
-            )
-        stratum = np.full(decision.size, -1, dtype=np.int64)
-        for k, outcome in enumerate(outcomes):
-            stratum[data.outcome == outcome] = k
     sizes = [len(a.labels) for a, _ in attributes]
     combined = np.zeros(decision.size, dtype=np.int64)
     for (attribute, _), size in zip(attributes, sizes, strict=True):
         combined = combined * size + attribute.codes
     n_combined = int(np.prod(sizes))
+    stratum = _strata(name, data, outcomes, decision.size)
     code = np.where(stratum >= 0, stratum * n_combined + combined, -1)
     n_cells = n_combined * len(outcomes)
     table = cell_sums(np.where(code >= 0, 2 * code + decision, -1), mass, 2 * n_cells).reshape(-1, 2)  # (U, 2)
@@ -189,42 +177,31 @@ def rate_conditions(
     member_of = np.unravel_index(place % n_combined, sizes)
     orders = [by_size(attribute, reference, data.count) for attribute, reference in attributes]
     rates: list[Rate] = []
-    strata: list[tuple[int, ...]] = []
     phi: list[FloatArray] = []
-    influence: list[FloatArray] = []
-    contrasts: list[str] = []
-    blocks: list[IntArray] = []
+    strata, influence, contrasts, blocks = [], [], [], []
     for k, outcome in enumerate(outcomes):
         first = len(phi)
-        for a, (attribute, reference) in enumerate(attributes):
-            order = orders[a]
-            terms = []
-            for g in order:
-                cells = (place // n_combined == k) & (member_of[a] == g)
-                size, positive = table[cells].sum(), table[cells, 1].sum()
-                rate = Rate(group=attribute.group_name(g), outcome=outcome, cells=cells, reference=g == reference)
-                if size <= 0:
-                    among = "" if outcome is None else f" with outcome {outcome}"
-                    return f"Group `{rate.group}` has no rows{among}, so its rate is undefined."
-                lever = cells * (total / size)  # (U,) U_g / mu_g
-                spread = lever[:, None] * (np.array([0.0, 1.0]) - positive / size)  # (U, 2)
-                terms.append((lever, spread))
-                rates.append(rate)
-            names = [rates[len(rates) - len(order) + i].words for i in range(len(order))]
-            for i in range(1, len(order)):
-                phi.append(terms[i][0] - terms[0][0])
-                influence.append(terms[i][1] - terms[0][1])
-                contrasts.append(f"{names[i]} minus {names[0]}")
-            strata.append(tuple(range(len(rates) - len(order), len(rates))))
+        for (attribute, reference), order, member in zip(attributes, orders, member_of, strict=True):
+            cells = [(place // n_combined == k) & (member == g) for g in order]
+            compared = [
+                Rate(group=attribute.group_name(g), outcome=outcome, cells=c, reference=g == reference)
+                for g, c in zip(order, cells, strict=True)
+            ]
+            empty = [rate for rate in compared if table[rate.cells].sum() <= 0]
+            if empty:
+                among = "" if outcome is None else f" with outcome {outcome}"
+                return f"Group `{empty[0].group}` has no rows{among}, so its rate is undefined."
+            (base_lever, base_spread), *others = [_terms(rate, table, total) for rate in compared]
+            for rate, (lever, spread) in zip(compared[1:], others, strict=True):
+                phi.append(lever - base_lever)
+                influence.append(spread - base_spread)
+                contrasts.append(f"{rate.words} minus {compared[0].words}")
+            strata.append(tuple(range(len(rates), len(rates) + len(compared))))
+            rates += compared
         blocks.append(np.arange(first, len(phi)))
-    groups = [
-        attribute.group_name(g)
-        for (attribute, _), order in zip(attributes, orders, strict=True)
-        for g in [*order[1:], order[0]]
-    ]
     return Conditions(
         name=name,
-        groups=tuple(groups),
+        groups=tuple(a.group_name(g) for (a, _), o in zip(attributes, orders, strict=True) for g in [*o[1:], o[0]]),
         code=code,
         mass=table,
         phi=np.stack(phi, axis=-1),
@@ -236,43 +213,34 @@ def rate_conditions(
     )
 
 
+def _strata(name: str, data: AuditData, outcomes: tuple[int | None, ...], records: int) -> IntArray:
+    """Return which of a criterion's outcomes each record has; -1 for none of them."""
+    if outcomes == (None,):
+        return np.zeros(records, dtype=np.int64)
+    if data.outcome is None or data.outcome_kind != "binary":
+        raise DataError(f"`{name}` needs a binary outcome. Name its column in `outcome`, or use `statistical_parity`.")
+    stratum = np.full(records, -1, dtype=np.int64)
+    for k, outcome in enumerate(outcomes):
+        stratum[data.outcome == outcome] = k
+    return stratum
+
+
+def _terms(rate: Rate, table: FloatArray, total: float) -> tuple[FloatArray, FloatArray]:
+    """Return U_g / mu_g, shape (U,), and what a row of each cell and decision does to a rate, shape (U, 2)."""
+    size, positive = table[rate.cells].sum(), table[rate.cells, 1].sum()
+    lever = rate.cells * (total / size)
+    return lever, lever[:, None] * (np.array([0.0, 1.0]) - positive / size)
+
+
 def by_size(attribute: Attribute, reference: int, count: IntArray) -> list[int]:
-    """Return an attribute's groups, the reference first, then from the largest on: renaming groups changes nothing.
-
-    Parameters
-    ----------
-    attribute : Attribute
-        Whose groups.
-    reference : int
-        Code of the reference group.
-    count : ndarray of int, shape (records,)
-        Rows of each record.
-
-    Returns
-    -------
-    list of int
-    """
+    """Return an attribute's groups, the reference first, then from the largest on: renaming groups changes nothing."""
     sizes = cell_sums(attribute.codes, count.astype(float), len(attribute.labels))
     others = [g for g in range(len(attribute.labels)) if g != reference]
     return [reference, *sorted(others, key=lambda g: (-sizes[g], attribute.labels[g]))]
 
 
 def own_conditions(criterion: Criterion, decision: IntArray, mass: FloatArray) -> Conditions:
-    """Write a criterion of the user's own as conditions.
-
-    Parameters
-    ----------
-    criterion : Criterion
-        The tuple (U, phi) and its derivative.
-    decision : ndarray of int, shape (records,)
-        Decisions, 0 or 1.
-    mass : ndarray, shape (records,)
-        Masses that sum to the number of rows.
-
-    Returns
-    -------
-    Conditions
-    """
+    """Write a criterion of the user's own as conditions on records with these decisions and masses."""
     rows = np.asarray(criterion.u, dtype=float)
     rows = rows[:, None] if rows.ndim == 1 else rows
     if rows.ndim != 2 or rows.shape[0] != decision.size or not np.isfinite(rows).all():

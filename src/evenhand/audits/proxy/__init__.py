@@ -44,8 +44,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.audits.proxy.features import candidates, measure_features
-from evenhand.audits.proxy.fits import Asked, Scorer, centre_of, learn
+from evenhand.audits.proxy.features import measure_features
+from evenhand.audits.proxy.fits import Asked, Nuisance, Scorer, learn, sample_of
 from evenhand.audits.proxy.gap import gap_of
 from evenhand.audits.proxy.inputs import prepare, reference_of
 from evenhand.audits.proxy.options import ProxyOptions, check
@@ -72,8 +72,9 @@ from evenhand.audits.verdict import settle
 from evenhand.errors import UsageError
 from evenhand.inference.samples import Draws
 from evenhand.intake import Attribute, AuditData
+from evenhand.kernels.influence.descent import Pace
 from evenhand.kernels.influence.design import join
-from evenhand.kernels.influence.functionals import Functional, functional
+from evenhand.kernels.influence.functionals import Functional, centre, functional
 from evenhand.kernels.shared.seeds import RngLike, seed_of, stream
 from evenhand.results import AuditResult, Finding, Interval
 
@@ -174,7 +175,7 @@ def audit_proxy(
     max_rows : int
         Records a proxy score averages over; the interval knows about it.
     step, max_steps, tolerance, patience
-        The descent; see `evenhand.kernels.influence.descent.descend`.
+        The descent; see `evenhand.kernels.influence.descent.Pace`.
     n_resamples : int
         Random permutations behind the gap's p-value, where it is neither exact nor by a limit law; a small one gets
         more.
@@ -294,21 +295,7 @@ def _audit_group(
 ) -> Block:
     """Ask one group against its reference: the gap, the features, the counterfactual, and a note."""
     names = (attribute.group_name(code), attribute.group_name(base))
-    inside = attribute.codes == code
-    pair = make_pair(
-        data.features,
-        inside=inside,
-        used=inside | (attribute.codes == base),
-        y=data.outcome if data.outcome_kind == "binary" else None,
-        h=h,
-        score=score,
-        count=data.count,
-        unit=data.weight,
-        n_folds=options.folds,
-        blocks=options.blocks,
-        categorical=options.categorical,
-        own=attribute.name.split(" × "),
-    )
+    pair = make_pair(data, attribute, code, base, h, score, options)
     note = own_note(pair.own, names)
     counts = counts_of(pair, names)
     reason = too_few(pair, form, names)
@@ -319,24 +306,16 @@ def _audit_group(
         return Block(*rest, [None] * len(rest[0]), None, note)
     averaged = _averaged(pair, options.max_rows)
     say(f"proxy: nuisance models of {names[0]}")
-    fits = learn(
-        pair,
-        form,
-        nuisance,
-        l2=options.l2,
-        interactions=options.interactions,
-        scorer=scorer,
-        features=data.features,
-    )
+    how = Nuisance(learner=nuisance, l2=options.l2, interactions=options.interactions)
+    fits = learn(pair, form, how, scorer, data.features)
     gap = gap_of(pair, fits, form, level=options.level, draws=draws, weighted=weighted)
     say(f"proxy: features of {names[0]}")
-    at, means = centre_of(pair, fits, form)
-    blocks = candidates(pair)
+    at = centre(form, sample_of(pair, fits, form))
+    blocks = pair.candidates
     if isinstance(fits.sources.h, Asked):
-        fits.sources.h.ahead((*blocks, *(b for b in pair.fine if b.name not in pair.own)), averaged)
-    scores = score_blocks(blocks, pair, fits, form, at, means, averaged)
-    sign = -1.0 if gap.estimate < 0 else 1.0
-    parts = measure_features(pair, fits, form, scores, at, means, sign=sign, level=options.level, gate=gap.pvalue)
+        fits.sources.h.ahead((*blocks, *pair.fine_candidates), averaged)
+    scores = score_blocks(blocks, pair, fits, at, averaged)
+    parts = measure_features(pair, fits, at, scores, gap, options.level)
     ranks = ranking(scores, seed, options.level, firm=not fits.no_interval)
     say(f"proxy: counterfactual population of {names[0]}")
     weights = find_weights(
@@ -345,10 +324,9 @@ def _audit_group(
         form,
         names=(attribute.name, attribute.labels[code], attribute.labels[base]),
         scorer=scorer,
-        step=options.step,
-        max_steps=options.max_steps,
-        tolerance=options.tolerance,
-        patience=options.patience,
+        pace=Pace(
+            step=options.step, max_steps=options.max_steps, tolerance=options.tolerance, patience=options.patience
+        ),
     )
     features = [feature_finding(p, form, options, names, counts, fits) for p in parts]
     behind = [
@@ -359,7 +337,7 @@ def _audit_group(
     if options.pairs:
         say(f"proxy: pairs of features of {names[0]}")
         two = list(combinations(blocks, 2))
-        both = score_blocks([join(a, b) for a, b in two], pair, fits, form, at, means, averaged)
+        both = score_blocks([join(a, b) for a, b in two], pair, fits, at, averaged)
         joined = pair_rows(two, both, {p.block.name: p.score for p in parts})
     findings = [gap_finding(gap, form, options, names, counts), *features]
     evidence: list[Mapping[str, Any]] = [

@@ -9,15 +9,15 @@ where M is the group's value of the measure, with the model and the group's P(Y|
 and the outcome do not depend on the feature, and when both groups have the same distribution of it: a bystander that
 only goes along with the group carries nothing. It has the sign and the units of the gap. No order of features enters.
 
-The estimate is smooth in the rows, so its variance is the sum of one contribution per row (`kernels.shifts`); interval
-and test are both those of the normal law with that variance, and agree.
+The estimate is smooth in the rows, so its variance is the sum of one contribution per row
+(`kernels.influence.shifted_features`); interval and test are both of the normal law with that variance, and agree.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,14 +25,14 @@ from numpy.typing import NDArray
 from scipy import special
 
 from evenhand.audits.proxy.fits import Fits, population
+from evenhand.audits.proxy.gap import Gap
 from evenhand.audits.proxy.sample import Pair
-from evenhand.audits.proxy.scores import Scores, interval_of, kinked
+from evenhand.audits.proxy.scores import Scores, interval_of
 from evenhand.kernels.influence.design import Block
-from evenhand.kernels.influence.functionals import Centre, Functional, means
+from evenhand.kernels.influence.functionals import Centre, Functional
 from evenhand.kernels.influence.shifted_features import Shift, level_means, shift, shift_variances
 
 FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # A normal tail beyond this is not 0 but underflows.
 _LEAST = 1e-300
@@ -108,64 +108,49 @@ class FeaturePart:
         return 0.0 if self.error == 0 else float(2 * special.ndtr(-beyond / self.error))
 
 
-def measure_features(
-    pair: Pair,
-    fits: Fits,
-    form: Functional,
-    scores: Scores,
-    at: Centre,
-    reference: FloatArray,
-    *,
-    sign: float,
-    level: float,
-    gate: float,
-) -> list[FeaturePart]:
+def measure_features(pair: Pair, fits: Fits, at: Centre, scores: Scores, gap: Gap, level: float) -> list[FeaturePart]:
     """Measure what every feature carries.
 
     Parameters
     ----------
-    pair, fits, form
-        The sample, what was learned on it, what is measured.
-    scores : Scores
-        From `score_blocks`, of the features that are not the group itself.
+    pair, fits
+        The sample, and what was learned on it.
     at : Centre
         The centre of psi.
-    reference : ndarray, shape (terms, 2)
-        Means of the reference.
-    sign : float
-        Sign of the gap.
+    scores : Scores
+        From `score_blocks`, of the features that are not the group itself.
+    gap : Gap
+        What is carried.
     level : float
         Coverage of the scores' intervals.
-    gate : float
-        p-value of the gap.
 
     Returns
     -------
     list of FeaturePart
     """
-    blocks = candidates(pair)
-    shifts, variances = _shifts(pair, fits, form, scores, at, reference)
+    shifts, variances = _shifts(pair, fits, at, scores)
+    toggles, sign = scores.toggles, -1.0 if gap.estimate < 0 else 1.0
     out = []
-    for b, block in enumerate(blocks):
+    for b, block in enumerate(pair.candidates):
         association, p_association = _association(block, pair)
         low, high = math.nan, math.nan
         if not fits.no_interval:
             se = math.sqrt(max(float(scores.covariance[b, b]), 0.0))
             contrasts = min(len(block.levels) - 1, len(block.where)) * max(len(fits.equations), 1)
-            low, high = interval_of(float(scores.found.score[b]), se, contrasts, level, form)
+            low, high = interval_of(float(toggles.score[b]), se, contrasts, level, at.form)
         out.append(
             FeaturePart(
                 block=block,
                 carried=_above_rounding(-shifts[b].change),
                 error=_above_rounding(math.sqrt(float(variances[b]))),
-                gate=gate,
-                score=float(scores.found.score[b]),
-                signed=float(scores.found.signed[b]) * sign,
+                gate=gap.pvalue,
+                score=float(toggles.score[b]),
+                signed=float(toggles.signed[b]) * sign,
                 score_low=low,
                 score_high=high,
                 association=association,
                 association_pvalue=p_association,
-                profile=_profile(block, pair, scores.found.profile[b]),
+                profile=_profile(block, pair, toggles.profile[b]),
             )
         )
     return out
@@ -175,41 +160,27 @@ def _above_rounding(value: float) -> float:
     return 0.0 if abs(value) < _ROUNDING else value
 
 
-def candidates(pair: Pair) -> tuple[Block, ...]:
-    """Return the features that may carry part of a gap: all but the group itself."""
-    return tuple(b for b in pair.design.blocks if b.name not in pair.own)
-
-
 def no_test(form: Functional, fits: Fits) -> str:
     """Say why what a feature carries has neither interval nor test; empty where it has both."""
     if fits.no_interval:
         return fits.no_interval
     if form.uses_log_ratio:
         return "with an alignment penalty it is known to first order only"
-    return "calibration error has a kink, at which noise counts as change" if kinked(form) else ""
+    return "calibration error has a kink, at which noise counts as change" if form.kinked else ""
 
 
-def _shifts(
-    pair: Pair, fits: Fits, form: Functional, scores: Scores, at: Centre, reference: FloatArray
-) -> tuple[list[Shift], FloatArray]:
+def _shifts(pair: Pair, fits: Fits, at: Centre, scores: Scores) -> tuple[list[Shift], FloatArray]:
     """Move each feature's distribution to the reference's; variances where they can be had."""
-    g, people, rows = pair.inside, population(pair, fits), scores.detailed
-    here, q = means(form, pair.h[g], fits.eta[g], pair.weight[g]), reference[:, 0]
-    coarse = candidates(pair)
+    people, first_order = population(pair, fits.eta), at.form.uses_log_ratio
     # The divergence of the inputs is no function of such means: to first order only, by the influence at each level.
-    blocks = coarse if form.uses_log_ratio else tuple(b for b in pair.fine if b.name not in pair.own)
-    parts = level_means(blocks, pair.X[rows], pair.weight[rows], pair.fold[rows], rows, form, fits.sources)
-    shifts = []
-    for b, block in enumerate(blocks):
-        found = shift(block, pair.X[:, list(block.where)], people, form, parts[b], here, q)
-        if form.uses_log_ratio:
-            found = Shift(change=float(found.delta @ scores.found.profile[b]), delta=found.delta, at=None)
-        shifts.append(found)
-    if no_test(form, fits):
+    blocks = pair.candidates if first_order else pair.fine_candidates
+    shifts = shift(blocks, level_means(blocks, scores.rows, at.form, fits.sources), people, at)
+    if first_order:
+        profiles = scores.toggles.profile
+        shifts = [replace(s, change=float(s.delta @ p), at=None) for s, p in zip(shifts, profiles, strict=True)]
+    if no_test(at.form, fits):
         return shifts, np.full(len(blocks), math.nan)
-    return shifts, shift_variances(
-        blocks, shifts, parts, rows, pair.fold[rows], people, form, at, q, fits.sources, fits.equations
-    )
+    return shifts, shift_variances(shifts, scores.rows, people, at, fits.sources, fits.equations)
 
 
 def _same_mean(value: FloatArray, g: NDArray[np.bool_], other: NDArray[np.bool_], pair: Pair) -> float:
@@ -253,8 +224,8 @@ def _profile(block: Block, pair: Pair, of_level: FloatArray) -> tuple[Mapping[st
     w, g = pair.weight, pair.inside
     part = pair.X[:, list(block.where)]
     rows = []
-    for level, label, found in zip(block.levels, block.labels, of_level, strict=True):
-        row: dict[str, Any] = {"level": label, "influence": float(found)}
+    for level, label, influence in zip(block.levels, block.labels, of_level, strict=True):
+        row: dict[str, Any] = {"level": label, "influence": float(influence)}
         if not block.graded:
             here = (part == level).all(axis=1)
             row["share_group"] = float(w[g & here].sum() / w[g].sum())

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from evenhand.audits.proxy.sample import Pair
 from evenhand.kernels.influence.design import Block
-from evenhand.kernels.influence.functionals import Centre, Functional, centre, means
+from evenhand.kernels.influence.functionals import Functional, Sample, means
 from evenhand.kernels.influence.linearised import Equation, Population, equation, missed_products
 from evenhand.kernels.influence.nuisance import Learned, LogisticFolds, calibration_of, cross_fit, predict_folds
 from evenhand.kernels.influence.shifted_predictions import Sources
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 
 # Columns by name in, one prediction per row out.
 Scorer = Callable[[Mapping[str, NDArray[Any]]], FloatArray]
@@ -69,15 +70,51 @@ class Fits:
         return all(isinstance(s, LogisticFolds) for _, s in self.sources.named() if isinstance(s, Learned))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nuisance:
+    """How nuisance models are learned.
+
+    Parameters
+    ----------
+    learner : str or estimator
+        See `cross_fit`.
+    l2 : float
+        Penalty of logistic fits.
+    interactions : bool
+        Whether a logistic outcome model gets the products of features it is shown to miss.
+    """
+
+    learner: str | Any
+    l2: float
+    interactions: bool
+
+
+class _Record:
+    """Fits of one pair, with the calibration and the equation of each."""
+
+    def __init__(self, pair: Pair) -> None:
+        self.pair = pair
+        self.equations: dict[str, Equation] = {}
+        self.reports: dict[str, Any] = {}
+
+    def fit(
+        self, learner: str | Any, X: FloatArray, y: FloatArray, l2: float, rows: BoolArray | None = None,
+        products: tuple[tuple[int, int], ...] = (),
+    ) -> tuple[Learned, FloatArray]:  # fmt: skip
+        """Return a cross-fitted probability and its values, on all records or some."""
+        some = slice(None) if rows is None else rows
+        fold = self.pair.fold[some]
+        learned = cross_fit(learner, X[some], y[some], self.pair.weight[some], fold, l2=l2, products=products)
+        return learned, predict_folds(learned, X[some], fold)
+
+    def note(self, name: str, learned: Learned, target: FloatArray, weight: FloatArray, fitted: FloatArray) -> None:
+        """Keep the equation of a logistic fit."""
+        if isinstance(learned, LogisticFolds):
+            self.equations[name] = equation(self.pair.X, target, fitted, weight, learned.l2, learned.products)
+
+
 def learn(
-    pair: Pair,
-    form: Functional,
-    learner: str | Any,
-    *,
-    l2: float,
-    interactions: bool,
-    scorer: Scorer | None,
-    features: Mapping[str, NDArray[Any]],
+    pair: Pair, form: Functional, how: Nuisance, scorer: Scorer | None, features: Mapping[str, NDArray[Any]]
 ) -> Fits:
     """Fit what psi needs: P(Y|X) within the group, P(S|X) for the divergence, a surrogate of the scores.
 
@@ -87,12 +124,8 @@ def learn(
         The two groups.
     form : Functional
         What is measured.
-    learner : str or estimator
-        See `cross_fit`.
-    l2 : float
-        Penalty of logistic fits.
-    interactions : bool
-        Whether a logistic outcome model gets the products of features it is shown to miss.
+    how : Nuisance
+        How nuisance models are learned.
     scorer : callable or None
         The model; without one a surrogate is learned from the scores.
     features : mapping
@@ -102,73 +135,76 @@ def learn(
     -------
     Fits
     """
-    weight = pair.weight
-    equations: dict[str, Equation] = {}
-    reports: dict[str, Any] = {}
-    eta_source: Learned | None = None
-    member: Learned | None = None
-    eta = np.zeros(len(weight))
-    if form.uses_eta:
-        group, other = pair.inside, ~pair.inside
-        eta_source = cross_fit(learner, pair.X[group], pair.y[group], weight[group], pair.fold[group], l2=l2)
-        eta[group] = predict_folds(eta_source, pair.X[group], pair.fold[group])
-        if interactions and isinstance(eta_source, LogisticFolds):
-            products = _missed(pair, eta_source, eta, l2)
-            if products:
-                eta_source = cross_fit(
-                    learner, pair.X[group], pair.y[group], weight[group], pair.fold[group], l2=l2, products=products
-                )
-                eta[group] = predict_folds(eta_source, pair.X[group], pair.fold[group])
-                reports["interactions"] = _product_names(pair, products)
-        reports["outcome"] = calibration_of(eta[group], pair.y[group], weight[group])
-        # Of the reference only means enter. The outcome itself has the same mean as its probability,
-        # except inside an absolute value.
-        eta[other] = pair.y[other]
-        if any(name == "cal" for name, _ in form.terms):
-            reference = cross_fit(learner, pair.X[other], pair.y[other], weight[other], pair.fold[other], l2=l2)
-            eta[other] = predict_folds(reference, pair.X[other], pair.fold[other])
-            reports["outcome_reference"] = calibration_of(eta[other], pair.y[other], weight[other])
-        _note(equations, "eta", eta_source, pair, pair.y, np.where(group, weight, 0.0), eta, l2)
-    log_ratio = None
-    log_prior = 0.0
-    if form.uses_log_ratio:
-        s = (~pair.inside).astype(np.float64)
-        X = pair.X.copy()
-        X[:, [j for b in pair.design.blocks if b.name in pair.own for j in b.where]] = 0.0  # would tell everything
-        member = cross_fit(learner, X, s, weight, pair.fold, l2=l2)
-        p = np.clip(predict_folds(member, X, pair.fold), 1e-12, 1 - 1e-12)
-        log_prior = float(np.log(weight[~pair.inside].sum() / weight[pair.inside].sum()))
-        log_ratio = np.log1p(-p) - np.log(p) + log_prior
-        reports["membership"] = calibration_of(p, s, weight)
-        _note(equations, "member", member, pair, s, weight, p, l2)
-    if scorer is not None:
-        h_source: Any = Asked(scorer, features, pair.origin)
-        known = True
+    record = _Record(pair)
+    outcome, eta = _learn_outcome(pair, form, how, record) if form.uses_eta else (None, np.zeros(len(pair.h)))
+    member, log_ratio, log_prior = _learn_member(pair, how, record) if form.uses_log_ratio else (None, None, 0.0)
+    h_source: Any
+    if scorer is None:
+        h_source, known = _surrogate(pair, how, record)
     else:
-        h_source, known, reports["surrogate"] = _surrogate(pair, learner, l2, equations)
-    found = Fits(
-        sources=Sources(h=h_source, eta=eta_source, member=member, log_prior=log_prior),
+        h_source, known = Asked(scorer, features, pair.origin), True
+    fits = Fits(
+        sources=Sources(h=h_source, eta=outcome, member=member, log_prior=log_prior),
         eta=eta,
         log_ratio=log_ratio,
-        equations=equations,
+        equations=record.equations,
         known=known,
-        reports=reports,
+        reports=record.reports,
     )
-    return replace(found, no_interval=_no_interval(pair, found))
+    return replace(fits, no_interval=_no_interval(pair, fits))
+
+
+def _learn_outcome(pair: Pair, form: Functional, how: Nuisance, record: _Record) -> tuple[Learned, FloatArray]:
+    """Learn P(Y|X) within the group; of the reference only means enter."""
+    group, other, weight = pair.inside, ~pair.inside, pair.weight
+    eta = np.zeros(len(weight))
+    learned, eta[group] = record.fit(how.learner, pair.X, pair.y, how.l2, group)
+    if how.interactions and isinstance(learned, LogisticFolds):
+        products = _missed(pair, eta, how.l2)
+        if products:
+            learned, eta[group] = record.fit(how.learner, pair.X, pair.y, how.l2, group, products)
+            record.reports["interactions"] = _product_names(pair, products)
+    record.reports["outcome"] = calibration_of(eta[group], pair.y[group], weight[group])
+    # The outcome itself has the same mean as its probability, except inside an absolute value.
+    eta[other] = pair.y[other]
+    if form.kinked:
+        _, eta[other] = record.fit(how.learner, pair.X, pair.y, how.l2, other)
+        record.reports["outcome_reference"] = calibration_of(eta[other], pair.y[other], weight[other])
+    record.note("eta", learned, pair.y, np.where(group, weight, 0.0), eta)
+    return learned, eta
+
+
+def _learn_member(pair: Pair, how: Nuisance, record: _Record) -> tuple[Learned, FloatArray, float]:
+    """Learn P(S|X); return it with the log ratio of the two densities and that of the two sizes."""
+    s, weight = (~pair.inside).astype(np.float64), pair.weight
+    X = pair.X.copy()
+    X[:, [j for b in pair.design.blocks if b.name in pair.own for j in b.where]] = 0.0  # would tell everything
+    member, fitted = record.fit(how.learner, X, s, how.l2)
+    p = np.clip(fitted, 1e-12, 1 - 1e-12)
+    log_prior = float(np.log(weight[~pair.inside].sum() / weight[pair.inside].sum()))
+    record.reports["membership"] = calibration_of(p, s, weight)
+    record.note("member", member, s, weight, p)
+    return member, log_odds(p) + log_prior, log_prior
+
+
+def log_odds(p: FloatArray) -> FloatArray:
+    """Return log (1 - p) / p, for probabilities off 0 and 1."""
+    out: FloatArray = np.log1p(-p) - np.log(p)
+    return out
 
 
 def _no_interval(pair: Pair, fits: Fits) -> str:
     """Say why the linearised interval of a score would not hold; see calibration/proxy.json."""
     if not fits.linear:
         return "the error of a nuisance model without coefficients cannot be followed into it"
-    if not fits.known and bool(np.all((pair.h == 0) | (pair.h == 1))):
+    if not fits.known and pair.hard:
         return "decisions were learned without the score behind them, which blurs their edge; pass `model` or scores"
     if not fits.known and fits.reports["surrogate"]["r_squared"] < FAITHFUL:
         return "the surrogate misses too much of the scores; pass `model`"
     return ""
 
 
-def _missed(pair: Pair, learned: LogisticFolds, eta: FloatArray, l2: float) -> tuple[tuple[int, int], ...]:
+def _missed(pair: Pair, eta: FloatArray, l2: float) -> tuple[tuple[int, int], ...]:
     """Find products of two features' columns that the outcome model should have had."""
     rows = np.flatnonzero(pair.inside)
     if len(rows) > _SEARCHED:
@@ -176,10 +212,8 @@ def _missed(pair: Pair, learned: LogisticFolds, eta: FloatArray, l2: float) -> t
     # A number enters with its own column, not with its bends.
     firsts = [b.where[:1] if b.graded else b.where for b in pair.design.blocks]
     pairs = [(i, j) for k, a in enumerate(firsts) for b in firsts[k + 1 :] for i in a for j in b]
-    coef = np.concatenate(([learned.all_rows.intercept], learned.all_rows.coef))
-    X, weight = pair.X[rows], pair.weight[rows]
-    fit = equation(X, pair.y[rows], eta[rows], weight, coef, l2)
-    return missed_products(X, fit, eta[rows], pair.count[rows].astype(np.float64), pair.unit[rows], pairs)
+    people = population(pair, eta, rows)
+    return missed_products(people, equation(people.X, pair.y[rows], people.eta, people.weight, l2), pairs)
 
 
 def _product_names(pair: Pair, products: tuple[tuple[int, int], ...]) -> list[str]:
@@ -187,27 +221,22 @@ def _product_names(pair: Pair, products: tuple[tuple[int, int], ...]) -> list[st
     return sorted({f"{owner[a]} × {owner[b]}" for a, b in products})
 
 
-def _surrogate(
-    pair: Pair, learner: str | Any, l2: float, equations: dict[str, Equation]
-) -> tuple[Any, bool, dict[str, float]]:
+def _surrogate(pair: Pair, how: Nuisance, record: _Record) -> tuple[Any, bool]:
     """Learn the model from its scores; decisions through their score where one score separates them."""
-    hard = bool(np.all((pair.h == 0) | (pair.h == 1)))
-    if hard and np.any((pair.score != 0) & (pair.score != 1)):
+    if pair.hard and np.any((pair.score != 0) & (pair.score != 1)):
         low = float(pair.score[pair.h == 0].max(initial=0.0))
         high = float(pair.score[pair.h == 1].min(initial=1.0))
         if low < high:
-            inner = cross_fit("logistic", pair.X, pair.score, pair.weight, pair.fold, l2=1e-6)
-            report = _fidelity(pair, predict_folds(inner, pair.X, pair.fold), pair.score)
+            inner, fitted = record.fit("logistic", pair.X, pair.score, 1e-6)
+            record.reports["surrogate"] = report = _fidelity(pair, fitted, pair.score)
             if report["root_mean_square_error"] < EXACT:
                 cut = 0.5 if low < 0.5 <= high else (low + high) / 2
-                return Cut(inner, cut, pair.X), True, report
+                return Cut(inner, cut, pair.X), True
     # A penalty that matters for separable decisions only.
-    penalty = l2 if hard else 1e-6
-    learned = cross_fit(learner, pair.X, pair.h, pair.weight, pair.fold, l2=penalty)
-    fitted = predict_folds(learned, pair.X, pair.fold)
-    report = _fidelity(pair, fitted, pair.h)
-    _note(equations, "h", learned, pair, pair.h, pair.weight, fitted, penalty)
-    return learned, report["root_mean_square_error"] < EXACT, report
+    learned, fitted = record.fit(how.learner, pair.X, pair.h, how.l2 if pair.hard else 1e-6)
+    record.reports["surrogate"] = report = _fidelity(pair, fitted, pair.h)
+    record.note("h", learned, pair.h, pair.weight, fitted)
+    return learned, report["root_mean_square_error"] < EXACT
 
 
 def _fidelity(pair: Pair, fitted: FloatArray, target: FloatArray) -> dict[str, float]:
@@ -270,15 +299,15 @@ class Asked:
         several = max(_AT_ONCE // max(len(rows), 1), 1)
         for start in range(0, len(todo), several):
             some = todo[start : start + several]
-            found = self._ask(rows, [place for _, place in some])
-            for (key, _), part in zip(some, found.reshape(len(some), len(rows)), strict=True):
+            answers = self._ask(rows, [place for _, place in some])
+            for (key, _), part in zip(some, answers.reshape(len(some), len(rows)), strict=True):
                 self.kept[key] = part
 
     def __call__(self, rows: IntArray, block: Block, level: int) -> FloatArray:
         """Predict records with one block changed."""
-        found = self.kept.get(_key(block, level))
+        kept = self.kept.get(_key(block, level))
         place = self.place[rows]
-        return self._ask(rows, [(block, level)]) if found is None or (place < 0).any() else found[place]
+        return self._ask(rows, [(block, level)]) if kept is None or (place < 0).any() else kept[place]
 
     def _ask(self, rows: IntArray, places: Sequence[tuple[Block, int]]) -> FloatArray:
         base = {name: v[self.origin[rows]] for name, v in self.columns.items()}
@@ -293,36 +322,27 @@ def _key(block: Block, level: int) -> tuple[str, bytes]:
     return block.name, block.levels[level].tobytes()
 
 
-def _note(
-    equations: dict[str, Equation],
-    name: str,
-    learned: Learned,
-    pair: Pair,
-    target: FloatArray,
-    weight: FloatArray,
-    probability: FloatArray,
-    l2: float,
-) -> None:
-    if isinstance(learned, LogisticFolds):
-        coef = np.concatenate(([learned.all_rows.intercept], learned.all_rows.coef))
-        equations[name] = equation(pair.X, target, probability, weight, coef, l2, learned.products)
-
-
-def population(pair: Pair, fits: Fits) -> Population:
-    """Return the pair as the rows a centre was computed from."""
+def population(pair: Pair, eta: FloatArray, rows: IntArray | None = None) -> Population:
+    """Return a pair, or some of its records, as the rows a centre was computed from."""
+    some = slice(None) if rows is None else rows
     return Population(
-        X=pair.X,
-        inside=pair.inside,
-        count=pair.count.astype(np.float64),
-        unit=pair.unit,
-        h=pair.h,
-        eta=fits.eta,
+        X=pair.X[some],
+        inside=pair.inside[some],
+        count=pair.count[some].astype(np.float64),
+        unit=pair.unit[some],
+        h=pair.h[some],
+        eta=eta[some],
     )
 
 
-def centre_of(pair: Pair, fits: Fits, form: Functional) -> tuple[Centre, FloatArray]:
-    """Return the centre of psi on the group and the reference's means."""
-    weight, g = pair.weight, pair.inside
-    reference = means(form, pair.h[~g], fits.eta[~g], weight[~g])
-    ratio = None if fits.log_ratio is None else fits.log_ratio[g]
-    return centre(form, pair.h[g], fits.eta[g], weight[g], reference=reference, log_ratio=ratio), reference
+def sample_of(pair: Pair, fits: Fits, form: Functional, part: BoolArray | None = None) -> Sample:
+    """Return the group as a sample of P with the reference's means, from all records or a part of them."""
+    part = np.ones(len(pair.h), dtype=bool) if part is None else part
+    g, other, weight = pair.inside & part, ~pair.inside & part, pair.weight
+    return Sample(
+        h=pair.h[g],
+        eta=fits.eta[g],
+        weight=weight[g],
+        reference=means(form, pair.h[other], fits.eta[other], weight[other]),
+        log_ratio=None if fits.log_ratio is None else fits.log_ratio[g],
+    )

@@ -22,7 +22,7 @@ from evenhand.audits.proxy.sample import Pair
 from evenhand.inference.means import MeanSamples
 from evenhand.inference.rates import RateSamples
 from evenhand.inference.samples import Draws
-from evenhand.kernels.influence.functionals import TERMS, Functional
+from evenhand.kernels.influence.functionals import TERMS, Functional, divergence
 from evenhand.results import Interval
 
 FloatArray = NDArray[np.float64]
@@ -41,12 +41,12 @@ class Gap:
         Group minus reference.
     values : tuple of float
         The group's and the reference's value.
-    low, high : float
-        Interval.
-    kind, method : str
-        How interval and p-value were made.
+    interval : Interval or None
+        At the level asked for.
     pvalue : float
         For no gap.
+    method : str
+        How the p-value was made.
     standard_error : float
         For planning; NaN when not defined.
     floor : float
@@ -59,9 +59,7 @@ class Gap:
 
     estimate: float
     values: tuple[float, float]
-    low: float
-    high: float
-    kind: str
+    interval: Interval | None
     pvalue: float
     method: str
     standard_error: float
@@ -70,23 +68,15 @@ class Gap:
     interval_at: Callable[[float], Interval] | None = None
 
 
-def gap_of(
-    pair: Pair,
-    fits: Fits | None,
-    form: Functional,
-    *,
-    level: float,
-    draws: Draws,
-    weighted: bool,
-) -> Gap:
+def gap_of(pair: Pair, fits: Fits, form: Functional, *, level: float, draws: Draws, weighted: bool) -> Gap:
     """Measure the gap between a group and its reference.
 
     Parameters
     ----------
     pair : Pair
         The two groups.
-    fits : Fits or None
-        Needed for calibration error and penalised divergence only.
+    fits : Fits
+        Of calibration error and penalised divergence; other measures do without.
     form : Functional
         What is measured.
     level : float
@@ -102,9 +92,9 @@ def gap_of(
     """
     name, coefficient = form.terms[0]
     if len(form.terms) == 1 and coefficient == 1 and name != "da":
-        found = _as_mean(pair, name)
-        if found is not None:
-            return _by_samples(pair, *found, level, draws, weighted)
+        as_mean = _as_mean(pair, name)
+        if as_mean is not None:
+            return _by_samples(pair, *as_mean, level, draws, weighted)
     if len(form.terms) == 1 and coefficient > 0 and name == "da" and form.penalty == 0:
         return _divergence(pair, form, level)
     return _by_delta(pair, fits, form, level)
@@ -113,7 +103,6 @@ def gap_of(
 def _as_mean(pair: Pair, name: str) -> tuple[FloatArray, NDArray[np.bool_]] | None:
     """Return the value whose mean over some rows is the measure, and those rows."""
     everyone = np.ones(len(pair.h), dtype=bool)
-    hard = bool(np.all((pair.h == 0) | (pair.h == 1)))
     if name == "sp":
         return pair.h, everyone
     if name == "fpr":
@@ -122,18 +111,13 @@ def _as_mean(pair: Pair, name: str) -> tuple[FloatArray, NDArray[np.bool_]] | No
         return 1 - pair.h, pair.y == 1
     if name == "accuracy":
         return np.where(pair.y == 1, pair.h, 1 - pair.h), everyone
-    if name == "fdr" and hard:
+    if name == "fdr" and pair.hard:
         return 1 - pair.y, pair.h == 1
     return None
 
 
 def _by_samples(
-    pair: Pair,
-    value: FloatArray,
-    rows: NDArray[np.bool_],
-    level: float,
-    draws: Draws,
-    weighted: bool,
+    pair: Pair, value: FloatArray, rows: NDArray[np.bool_], level: float, draws: Draws, weighted: bool
 ) -> Gap:
     codes = (~pair.inside).astype(np.int64)
     samples: RateSamples | MeanSamples
@@ -151,16 +135,8 @@ def _by_samples(
         )
     a, b = (float(v) for v in samples.estimate)
     if math.isnan(a) or math.isnan(b):
-        return Gap(
-            estimate=math.nan,
-            values=(a, b),
-            low=math.nan,
-            high=math.nan,
-            kind="",
-            pvalue=math.nan,
-            method="",
-            standard_error=math.nan,
-        )
+        nan = math.nan
+        return Gap(estimate=nan, values=(a, b), interval=None, pvalue=nan, method="", standard_error=nan)
     test = samples.test(0, 1, draws)
     # Means of values between 0 and 1 differ by 1 at most, however few rows say so.
     reach = 1.0 if value[rows].min() >= 0 and value[rows].max() <= 1 else math.inf
@@ -169,13 +145,10 @@ def _by_samples(
         low, high, kind = samples.interval(0, 1, level=wanted, ratio=False, draws=draws)
         return Interval(low=max(low, -reach), high=min(high, reach), level=wanted, kind=kind)
 
-    plain = at(level)
     return Gap(
         estimate=a - b,
         values=(a, b),
-        low=plain.low,
-        high=plain.high,
-        kind=plain.kind,
+        interval=at(level),
         pvalue=test.pvalue,
         method=test.method,
         standard_error=samples.standard_error(0, 1),
@@ -196,7 +169,7 @@ def _divergence(pair: Pair, form: Functional, level: float) -> Gap:
         mean.append(m)
         variance.append(spread * n / max(n - 1, 1.0))
     p, q = mean
-    kl = float(special.rel_entr(p, q) + special.rel_entr(1 - p, 1 - q))
+    kl = divergence(p, q)
     root = math.copysign(math.sqrt(2 * kl), p - q)
     if abs(root) > 1e-6:
         by_p = (special.logit(p) - special.logit(q)) / root
@@ -214,14 +187,11 @@ def _divergence(pair: Pair, form: Functional, level: float) -> Gap:
         most = max(low**2, high**2) / 2
         return Interval(low=scale * least, high=scale * most, level=wanted, kind="signed-root-delta")
 
-    plain = at(level)
     pvalue = max(float(2 * special.ndtr(-abs(root) / se)), _LEAST) if se > 0 else float(p == q)
     return Gap(
         estimate=scale * kl,
         values=(p, q),
-        low=plain.low,
-        high=plain.high,
-        kind=plain.kind,
+        interval=at(level),
         pvalue=pvalue,
         method="normal test of the signed root of the divergence",
         standard_error=math.nan,
@@ -229,15 +199,15 @@ def _divergence(pair: Pair, form: Functional, level: float) -> Gap:
     )
 
 
-def _by_delta(pair: Pair, fits: Fits | None, form: Functional, level: float) -> Gap:
+def _by_delta(pair: Pair, fits: Fits, form: Functional, level: float) -> Gap:
     """Linearise a ratio or a combination; y stands for its probability."""
     share = np.zeros(len(pair.h))  # each row's part in the gap, per unit of weight
     values = np.zeros(2)
     for name, coefficient in form.terms:
-        found, part = _divergence_parts(pair, fits, form) if name == "da" else _ratio_parts(pair, fits, name)
-        values += coefficient * found
+        sides, part = _divergence_parts(pair, fits, form) if name == "da" else _ratio_parts(pair, fits, name)
+        values += coefficient * sides
         share += coefficient * part
-    if any(name == "cal" for name, _ in form.terms):
+    if form.kinked:
         # Where model and outcome agree, signs are learned from the same rows as the means they multiply, and
         # the folds' parts move together; at worst this doubles the variance.
         share *= math.sqrt(2)
@@ -252,7 +222,6 @@ def _by_delta(pair: Pair, fits: Fits | None, form: Functional, level: float) -> 
         low, high = estimate - z * se, math.inf if one_sided else estimate + z * se
         return Interval(low=max(low, 0.0) if one_sided else low, high=high, level=wanted, kind="delta")
 
-    plain = at(level)
     pvalue = math.nan
     if se > 0:
         tail = float(special.ndtr(-estimate / se))
@@ -260,9 +229,7 @@ def _by_delta(pair: Pair, fits: Fits | None, form: Functional, level: float) -> 
     return Gap(
         estimate=estimate,
         values=(float(values[0]), float(values[1])),
-        low=plain.low,
-        high=plain.high,
-        kind=plain.kind,
+        interval=at(level),
         pvalue=pvalue,
         method="normal test of the linearised difference" + (", one-sided" if one_sided else ""),
         standard_error=se,
@@ -270,10 +237,10 @@ def _by_delta(pair: Pair, fits: Fits | None, form: Functional, level: float) -> 
     )
 
 
-def _ratio_parts(pair: Pair, fits: Fits | None, name: str) -> tuple[FloatArray, FloatArray]:
+def _ratio_parts(pair: Pair, fits: Fits, name: str) -> tuple[FloatArray, FloatArray]:
     """Return both groups' ratios and each row's part in their difference."""
     values, share = np.zeros(2), np.zeros(len(pair.h))
-    if name == "cal" and fits is not None:
+    if name == "cal":
         n, d = np.sign(fits.eta - pair.h) * (pair.y - pair.h), np.ones(len(pair.h))
     else:
         n, bottom = TERMS[name].parts(pair.h, pair.y)
@@ -286,19 +253,19 @@ def _ratio_parts(pair: Pair, fits: Fits | None, name: str) -> tuple[FloatArray, 
     return values, share
 
 
-def _divergence_parts(pair: Pair, fits: Fits | None, form: Functional) -> tuple[FloatArray, FloatArray]:
+def _divergence_parts(pair: Pair, fits: Fits, form: Functional) -> tuple[FloatArray, FloatArray]:
     """Return the divergence (and 0) and each row's part in it."""
     sides = (pair.inside, ~pair.inside)
     totals = [float(pair.weight[g].sum()) for g in sides]
     p, q = (float(pair.weight[g] @ pair.h[g]) / t for g, t in zip(sides, totals, strict=True))
-    found = float(special.rel_entr(p, q) + special.rel_entr(1 - p, 1 - q))
+    total = divergence(p, q)
     slope = float(special.logit(p) - special.logit(q))
     share = np.where(pair.inside, slope * (pair.h - p) / totals[0], (q - p) / (q * (1 - q)) * (pair.h - q) / totals[1])
-    if form.penalty > 0 and fits is not None and fits.log_ratio is not None:
+    if form.penalty > 0 and fits.log_ratio is not None:
         # One step from the plug-in value: E_P[l] + E_Q[1 - exp l], a lower bound in expectation.
         inner = np.where(pair.inside, fits.log_ratio, 1 - np.exp(np.minimum(fits.log_ratio, 50.0)))
         for g, t in zip(sides, totals, strict=True):
             middle = float(pair.weight[g] @ inner[g]) / t
-            found += form.penalty * middle
+            total += form.penalty * middle
             share[g] += form.penalty * (inner[g] - middle) / t
-    return np.array([found, 0.0]), share
+    return np.array([total, 0.0]), share

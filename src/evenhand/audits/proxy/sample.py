@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.audits.proxy.options import ProxyOptions
 from evenhand.errors import DataError
+from evenhand.intake import Attribute, AuditData
 from evenhand.kernels.influence.design import Block, Design, make_design
 from evenhand.kernels.influence.nuisance import spread
 from evenhand.kernels.influence.value_grids import refine
@@ -69,77 +69,77 @@ class Pair:
         out: FloatArray = self.count * self.unit
         return out
 
+    @property
+    def candidates(self) -> tuple[Block, ...]:
+        """The features that may carry part of a gap: all but the group itself."""
+        return tuple(b for b in self.design.blocks if b.name not in self.own)
+
+    @property
+    def fine_candidates(self) -> tuple[Block, ...]:
+        """The same features over all their values."""
+        return tuple(b for b in self.fine if b.name not in self.own)
+
+    @property
+    def hard(self) -> bool:
+        """Whether predictions are decisions rather than scores."""
+        return bool(np.all((self.h == 0) | (self.h == 1)))
+
 
 def make_pair(
-    features: Mapping[str, NDArray[Any]],
-    *,
-    inside: BoolArray,
-    used: BoolArray,
-    y: FloatArray | None,
-    h: FloatArray,
-    score: FloatArray,
-    count: IntArray,
-    unit: FloatArray | None,
-    n_folds: int,
-    blocks: Mapping[str, Sequence[str]] | None,
-    categorical: Sequence[str],
-    own: Sequence[str] = (),
+    data: AuditData, attribute: Attribute, code: int, base: int, h: FloatArray, score: FloatArray, options: ProxyOptions
 ) -> Pair:
     """Code the rows of two groups, join identical ones and deal them out to folds.
 
     Parameters
     ----------
-    features : mapping of str to ndarray
-        Columns of all rows.
-    inside, used : ndarray of bool, shape (rows,)
-        Rows of the group; rows of the group or its reference.
-    y, h, score : ndarray, shape (rows,)
-        Outcome or None, prediction, and the score behind it.
-    count : ndarray of int, shape (rows,)
-        Rows each record stands for.
-    unit : ndarray or None
-        Sampling weight.
-    n_folds : int
-        Folds for cross-fitting. The deal is the same for any seed: estimates do not depend on it.
-    blocks, categorical
-        See `make_design`.
-    own : sequence of str
-        Columns that record the group.
+    data : AuditData
+        All rows.
+    attribute : Attribute
+        The attribute audited.
+    code, base : int
+        Codes of the group and of its reference.
+    h, score : ndarray, shape (rows,)
+        Prediction, and the score behind it.
+    options : ProxyOptions
+        Folds, blocks and categorical columns. The deal is the same for any seed: estimates do not depend on it.
 
     Returns
     -------
     Pair
     """
-    rows = np.flatnonzero(used)
-    columns = {name: np.asarray(v)[rows] for name, v in features.items()}
-    weights = np.ones(len(rows)) if unit is None else unit[rows]
-    design = make_design(columns, count[rows] * weights, inside[rows], blocks=blocks, categorical=categorical)
+    rows = np.flatnonzero((attribute.codes == code) | (attribute.codes == base))
+    inside, count = attribute.codes[rows] == code, data.count[rows]
+    h, score = h[rows], score[rows]
+    columns = {name: np.asarray(v)[rows] for name, v in data.features.items()}
+    unit = np.ones(len(rows)) if data.weight is None else data.weight[rows]
+    design = make_design(columns, count * unit, inside, blocks=options.blocks, categorical=options.categorical)
     if not design.blocks:
         raise DataError("No feature takes more than one value in these groups. Name features that vary in `features`.")
     X = design.encode(columns)
-    itself = tuple(b.name for b in design.blocks if set(b.columns) & set(own) or _separates(b, X, inside[rows]))
-    outcome = np.full(len(rows), -1.0) if y is None else y[rows]
+    own = set(attribute.name.split(" × "))
+    y = np.full(len(rows), -1.0)
+    if data.outcome is not None and data.outcome_kind == "binary":
+        y = data.outcome[rows]
     # Predictions part equal rows but do not order them: their last bits differ between machines.
-    key = _keys(X, np.column_stack([outcome, weights, inside[rows]]))
-    order = np.lexsort((score[rows], h[rows], key))
-    parts = [values[order] for values in (key, h[rows], score[rows])]
+    key = _keys(X, np.column_stack([y, unit, inside]))
+    order = np.lexsort((score, h, key))
+    parts = [values[order] for values in (key, h, score)]
     first = np.flatnonzero(np.concatenate(([True], np.any([v[1:] != v[:-1] for v in parts], axis=0))))
-    counts = np.add.reduceat(count[rows][order], first)
     pick = order[first]
-    stratum = 2 * inside[rows][pick].astype(np.int64) + (outcome[pick] > 0.5)
-    record, fold, share = spread(counts, stratum, n_folds, stream(0, "proxy/folds"))
+    stratum = 2 * inside[pick].astype(np.int64) + (y[pick] > 0.5)
+    record, fold, share = spread(np.add.reduceat(count[order], first), stratum, options.folds, stream(0, "proxy/folds"))
     chosen = pick[record]
     return Pair(
         design=design,
-        fine=refine(design, columns, count[rows] * weights, inside[rows]),
-        own=itself,
+        fine=refine(design, columns, count * unit, inside),
+        own=tuple(b.name for b in design.blocks if set(b.columns) & own or _separates(b, X, inside)),
         X=X[chosen],
-        inside=inside[rows][chosen],
-        y=np.where(outcome[chosen] < 0, np.nan, outcome[chosen]),
-        h=h[rows][chosen],
-        score=score[rows][chosen],
+        inside=inside[chosen],
+        y=np.where(y[chosen] < 0, np.nan, y[chosen]),
+        h=h[chosen],
+        score=score[chosen],
         count=share,
-        unit=weights[chosen],
+        unit=unit[chosen],
         origin=rows[chosen],
         fold=fold,
     )

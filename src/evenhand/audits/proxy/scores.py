@@ -16,6 +16,7 @@ from evenhand.kernels.influence.design import Block
 from evenhand.kernels.influence.functionals import Centre, Functional
 from evenhand.kernels.influence.linearised import score_covariance
 from evenhand.kernels.influence.set_features import Toggles, toggle
+from evenhand.kernels.influence.shifted_predictions import Rows
 from evenhand.kernels.shared.seeds import stream
 
 FloatArray = NDArray[np.float64]
@@ -32,35 +33,27 @@ class Scores:
 
     Parameters
     ----------
-    found : Toggles
+    toggles : Toggles
         The scores.
     covariance : ndarray, shape (blocks, blocks)
         Of the scores.
-    detailed : ndarray of int
+    rows : Rows
         Records behind the slopes, and behind the means by level.
     """
 
-    found: Toggles
+    toggles: Toggles
     covariance: FloatArray
-    detailed: IntArray
+    rows: Rows
 
 
-def score_blocks(
-    blocks: Sequence[Block],
-    pair: Pair,
-    fits: Fits,
-    form: Functional,
-    at: Centre,
-    reference: FloatArray,
-    averaged: IntArray,
-) -> Scores:
+def score_blocks(blocks: Sequence[Block], pair: Pair, fits: Fits, at: Centre, averaged: IntArray) -> Scores:
     """Score features, and find the covariance of the scores.
 
     Parameters
     ----------
     blocks : sequence of Block
         Features, or pairs of features.
-    pair, fits, form, at, reference
+    pair, fits, at
         The sample, what was learned on it, and the centre of psi.
     averaged : ndarray of int
         Records the scores average over.
@@ -69,33 +62,17 @@ def score_blocks(
     -------
     Scores
     """
-
-    def over(rows: IntArray, linear: bool) -> Toggles:
-        return toggle(
-            blocks,
-            pair.X,
-            pair.weight,
-            pair.fold,
-            form,
-            at,
-            fits.sources,
-            linear=linear,
-            number=rows,
-        )
-
     # Slopes are means that a part of the records gives well enough; the score itself averages over all.
     many = len(averaged) > _DETAILED
     detailed = averaged[:: -(-len(averaged) // _DETAILED)] if many else averaged
-    found = over(detailed, True)
+    rows = Rows(pair.X, pair.weight, pair.fold, detailed)
+    toggles = toggle(blocks, rows, at, fits.sources, linear=True)
     if many:
-        fast = over(averaged, False)
-        found = replace(found, score=fast.score, signed=fast.signed, profile=fast.profile)
-    kept = {name: fits.equations[name] for name in found.slopes}
-    people = population(pair, fits)
-    covariance = score_covariance(
-        found, detailed, people, form, at, reference, kept, stand_for=averaged if many else None
-    )
-    return Scores(found=found, covariance=covariance, detailed=detailed)
+        fast = toggle(blocks, replace(rows, number=averaged), at, fits.sources)
+        toggles = replace(toggles, score=fast.score, signed=fast.signed, profile=fast.profile)
+    people = population(pair, fits.eta)
+    covariance = score_covariance(toggles, rows, people, at, fits.equations, stand_for=averaged if many else None)
+    return Scores(toggles=toggles, covariance=covariance, rows=rows)
 
 
 def interval_of(score: float, se: float, df: int, level: float, form: Functional) -> tuple[float, float]:
@@ -108,12 +85,7 @@ def interval_of(score: float, se: float, df: int, level: float, form: Functional
     """
     z = float(special.ndtri(0.5 + level / 2))
     wide = math.sqrt(float(special.chdtri(max(df, 1), 1 - level)))
-    return 0.0 if kinked(form) else max(0.0, score - wide * se), score + z * se
-
-
-def kinked(form: Functional) -> bool:
-    """Whether a measure has an absolute value in it, so that it is not smooth in its nuisance models."""
-    return any(name == "cal" for name, _ in form.terms)
+    return 0.0 if form.kinked else max(0.0, score - wide * se), score + z * se
 
 
 def ranking(scores: Scores, seed: int, level: float, *, firm: bool) -> list[dict[str, float | None]]:
@@ -135,7 +107,7 @@ def ranking(scores: Scores, seed: int, level: float, *, firm: bool) -> list[dict
     list of dict
         ``rank``, ``rank_low``, ``rank_high``, ``first`` (share of draws in which it leads); None where unknown.
     """
-    score, covariance = scores.found.score, scores.covariance
+    score, covariance = scores.toggles.score, scores.covariance
     rank = 1 + np.argsort(np.argsort(-score, kind="stable"), kind="stable")
     if not firm:
         return [{"rank": int(r), "rank_low": None, "rank_high": None, "first": None} for r in rank]

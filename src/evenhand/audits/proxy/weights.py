@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand.audits.proxy.fits import Cut, Fits, Scorer
+from evenhand.audits.proxy.fits import Cut, Fits, Scorer, log_odds, sample_of
 from evenhand.audits.proxy.sample import Pair
 from evenhand.errors import DataError, UsageError
 from evenhand.intake.data import AuditData
-from evenhand.kernels.influence.descent import Path, Sample, descend
+from evenhand.kernels.influence.descent import Pace, Path, descend
 from evenhand.kernels.influence.design import Design
-from evenhand.kernels.influence.functionals import Functional, means
+from evenhand.kernels.influence.functionals import Functional
 from evenhand.kernels.influence.nuisance import Learned
 from evenhand.kernels.shared.seeds import RngLike, seed_of, stream
 
@@ -90,7 +90,7 @@ class CounterfactualWeights:
         ratio = None
         if self.member is not None:
             p = np.clip(self.member.whole(X), 1e-12, 1 - 1e-12)
-            ratio = np.log1p(-p) - np.log(p) + self.log_prior
+            ratio = log_odds(p) + self.log_prior
         return self.path.multiplier(h, eta, ratio)
 
     def for_data(self, data: AuditData) -> FloatArray:
@@ -138,16 +138,7 @@ class CounterfactualWeights:
 
 
 def find_weights(
-    pair: Pair,
-    fits: Fits,
-    form: Functional,
-    *,
-    names: tuple[str, str, str],
-    scorer: Scorer | None,
-    step: float,
-    max_steps: int,
-    tolerance: float,
-    patience: int,
+    pair: Pair, fits: Fits, form: Functional, *, names: tuple[str, str, str], scorer: Scorer | None, pace: Pace
 ) -> CounterfactualWeights:
     """Run the descent: influence on all folds but the first, progress judged on the first.
 
@@ -159,33 +150,15 @@ def find_weights(
         Attribute, the group's label and the reference's.
     scorer : callable or None
         The model.
-    step, max_steps, tolerance, patience
-        See `descend`.
+    pace : Pace
+        How long the steps are and when to stop.
 
     Returns
     -------
     CounterfactualWeights
     """
-    weight = pair.weight
     held = pair.fold == 0
-    parts, references = [], []
-    for rows in (~held, held):
-        g = pair.inside & rows
-        other = ~pair.inside & rows
-        ratio = None if fits.log_ratio is None else fits.log_ratio[g]
-        parts.append(Sample(h=pair.h[g], eta=fits.eta[g], weight=weight[g], log_ratio=ratio))
-        references.append(means(form, pair.h[other], fits.eta[other], weight[other]))
-    path = descend(
-        form,
-        parts[0],
-        parts[1],
-        references[0],
-        references[1],
-        step=step,
-        max_steps=max_steps,
-        tolerance=tolerance,
-        patience=patience,
-    )
+    path = descend(form, sample_of(pair, fits, form, ~held), sample_of(pair, fits, form, held), pace)
     return CounterfactualWeights(
         attribute=names[0],
         label=names[1],

@@ -60,7 +60,7 @@ def gap_finding(
         measure=str(form),
         groups=names,
         estimate=gap.estimate,
-        interval=None if undefined else Interval(low=gap.low, high=gap.high, level=options.level, kind=gap.kind),
+        interval=None if undefined else gap.interval,
         pvalue=gap.pvalue,
         counts=counts,
         verdict=Verdict.NOT_COMPUTABLE if undefined else Verdict.INCONCLUSIVE,
@@ -293,8 +293,8 @@ def pair_rows(
     return [
         {
             "features": [a.name, b.name],
-            "score": float(scores.found.score[k]),
-            "beyond_the_larger": float(scores.found.score[k]) - max(alone[a.name], alone[b.name]),
+            "score": float(scores.toggles.score[k]),
+            "beyond_the_larger": float(scores.toggles.score[k]) - max(alone[a.name], alone[b.name]),
         }
         for k, (a, b) in enumerate(blocks)
     ]

@@ -54,7 +54,7 @@ from evenhand.audits.tail.findings import (
     level_finding,
     refused,
 )
-from evenhand.audits.tail.group_tail import GroupTail, group_tail
+from evenhand.audits.tail.group_tail import GroupTail, Request, group_tail
 from evenhand.audits.verdict import settle
 from evenhand.errors import DataError, UsageError, near_matches
 from evenhand.generators import extend_tail
@@ -214,6 +214,14 @@ def _questions(
         )
         yield from refused(attribute, options, why)
         return
+    request = Request(
+        upper=options.span,
+        level=options.level,
+        draws=options.n_resamples,
+        seed=options.seed,
+        k=options.k,
+        printed=options.printed,
+    )
     for a, _ in pairs:
         smaller = min(asked[a, b][0].size, asked[b, a][0].size)
         horizon = chosen_horizon(smaller) if options.horizon is None else options.horizon
@@ -225,13 +233,8 @@ def _questions(
                 attribute.group_name(own),
                 attribute.group_name(other),
                 *asked[own, other],
-                horizon=horizon,
-                k=options.k,
-                upper=options.span,
-                level=options.level,
-                printed=options.printed,
-                draws=options.n_resamples,
-                seed=options.seed,
+                horizon,
+                request,
             )
             found.append(_extended(group, data, attribute, own, other, scores, horizon, options, generator, progress))
         yield difference_finding(found[0], found[1], horizon, options)

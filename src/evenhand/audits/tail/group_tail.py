@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -143,7 +143,7 @@ class GroupTail:
         """
         beyond = [m for m in horizons if not self.inside(m, level)]
         limits = dict(zip(beyond, self._limits(beyond, level), strict=True)) if beyond else {}
-        found = []
+        levels = []
         for m in horizons:
             low, high = level_interval(self.cd, 1 / m, level, highest=self.ceiling)
             value, kind = sample_level(self.cd, 1 / m) if m <= self.cd.size else math.nan, "order statistics"
@@ -152,8 +152,8 @@ class GroupTail:
                 value, high = fitted if math.isnan(value) else value, max(min(high, above), low)
             if math.isnan(value) and high - low <= _PINNED:
                 value = (low + high) / 2  # what is possible leaves no room
-            found.append(Level(value=_within(value, low, high), low=low, high=high, kind=kind))
-        return found
+            levels.append(Level(value=_within(value, low, high), low=low, high=high, kind=kind))
+        return levels
 
     def _limits(self, horizons: Sequence[float], level: float) -> list[tuple[float, float, str]]:
         """Return level, upper limit and kind of interval where the rows do not reach."""
@@ -173,19 +173,48 @@ def _within(value: float, low: float, high: float) -> float:
     return value if math.isnan(value) else min(max(value, low), high)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """How a group's tail is fitted and judged.
+
+    Parameters
+    ----------
+    upper : float
+        Largest possible value.
+    level : float
+        Coverage of the intervals.
+    draws : int
+        Samples of the fitted law that check it.
+    seed : int
+        For checks and intervals.
+    k : int or None
+        Excesses; None lets the exponentiality test choose.
+    printed : bool
+        Judge by the printed limits.
+    """
+
+    upper: float
+    level: float
+    draws: int
+    seed: int
+    k: int | None = None
+    printed: bool = False
+
+    @property
+    def least_rows(self) -> int:
+        """Rows that a fit needs."""
+        return LEAST_ROWS if self.k is None else 2 * self.k
+
+    def test(self, values: FloatArray) -> tuple[int, ExponentialityTest | None]:
+        """Return the number of excesses, 0 when none will do, and the test that chose it."""
+        if self.k is None:
+            return choose_k(values, printed=self.printed)
+        test = exponentiality(values, kmax=max(self.k, 20), printed=self.printed)
+        return self.k if test.passed else 0, test
+
+
 def group_tail(
-    name: str,
-    other: str,
-    before: FloatArray,
-    after: FloatArray,
-    *,
-    horizon: float,
-    k: int | None,
-    upper: float,
-    level: float,
-    printed: bool,
-    draws: int,
-    seed: int,
+    name: str, other: str, before: FloatArray, after: FloatArray, horizon: float, asked: Request
 ) -> GroupTail:
     """Count, choose the threshold, fit, check the fit and say how sure.
 
@@ -197,18 +226,8 @@ def group_tail(
         Scores of its rows as they are and as the other group's, higher is better.
     horizon : float
         At which the fit must be stable.
-    k : int or None
-        Excesses; None lets the exponentiality test choose.
-    upper : float
-        Largest possible value.
-    level : float
-        Coverage of the intervals.
-    printed : bool
-        Judge by the printed limits.
-    draws : int
-        Samples of the fitted law that check it.
-    seed : int
-        For checks and intervals.
+    asked : Request
+        How the tail is fitted and judged.
 
     Returns
     -------
@@ -216,53 +235,45 @@ def group_tail(
     """
     cd = 0.0 - np.sort(before - after)
     shift = logit_shift(before, after)
-    ceiling = upper if math.isnan(shift) else max(largest_change(shift), float(cd[0]))
-    known: dict[str, Any] = {
-        "name": name, "other": other, "cd": cd, "ceiling": ceiling, "shift": shift, "seed": seed,
-    }  # fmt: skip
-    rng = stream(seed, "tail/checks")
-    if shift > 0:
-        known["peak"] = find_peak(before, shift, rng)
-    wanted = LEAST_ROWS if k is None else 2 * k
-    if cd.size < wanted:
-        return GroupTail(**known, doubt=f"`{name}` has {cd.size:,} rows; a fit needs at least {wanted}")
-    known["ties"] = ties = count_ties(cd, k or 50)
+    ceiling = asked.upper if math.isnan(shift) else max(largest_change(shift), float(cd[0]))
+    rng = stream(asked.seed, "tail/checks")
+    peak = find_peak(before, shift, rng) if shift > 0 else None
+    counted = GroupTail(name=name, other=other, cd=cd, ceiling=ceiling, shift=shift, seed=asked.seed, peak=peak)
+    if cd.size < asked.least_rows:
+        return replace(counted, doubt=f"`{name}` has {cd.size:,} rows; a fit needs at least {asked.least_rows}")
+    ties = count_ties(cd, asked.k or 50)
+    counted = replace(counted, ties=ties)
     if ties.atoms:
         doubt = (
             f"the {ties.of} largest changes of `{name}` take only {ties.distinct} distinct values, one of them "
             f"{ties.largest} times: the model's scores come in steps, as a tree's do, or many people have one and the "
             "same record. No continuous tail can be fitted to steps"
         )
-        return GroupTail(**known, doubt=doubt)
+        return replace(counted, doubt=doubt)
     values = spread_ties(cd, upper=ceiling) if ties.tied else cd
-    if k is None:
-        chosen, test = choose_k(values, printed=printed)
-    else:
-        test = exponentiality(values, kmax=max(k, 20), printed=printed)
-        chosen = k if test.passed else 0
+    k, test = asked.test(values)
     assert test is not None  # there are rows enough
-    known |= {"test": test, "printed": exponentiality(values, kmax=int(test.k[-1]), printed=True)}
-    if not chosen:
+    counted = replace(counted, test=test, printed=exponentiality(values, kmax=int(test.k[-1]), printed=True))
+    if not k:
         doubt = (
             f"the {test.k[-1]} largest changes of `{name}` spread more than those of an exponential tail would "
             "(the exponentiality test fails), so its worst case cannot be extrapolated from these rows"
         )
-        return GroupTail(**known, doubt=doubt)
-    tail = fit_tail(values, chosen, upper=ceiling)
-    half = chosen // 2
-    parts = (tail, fit_tail(values, half, upper=ceiling)) if half >= _SMALLEST_PART else (tail,)
-    found = tail_intervals(tail, np.array(HORIZONS), level=level, rng=rng)
-    check = check_fit(tail, max(horizon, float(cd.size)), draws=min(draws, _DRAWS), rng=rng)
-    doubt = _doubt(name, tail, found, check)
-    return GroupTail(**known, tail=tail, parts=parts, intervals=found, check=check, doubt=doubt)
+        return replace(counted, doubt=doubt)
+    tail = fit_tail(values, k, upper=ceiling)
+    parts = (tail, fit_tail(values, k // 2, upper=ceiling)) if k // 2 >= _SMALLEST_PART else (tail,)
+    intervals = tail_intervals(tail, np.array(HORIZONS), level=asked.level, rng=rng)
+    check = check_fit(tail, max(horizon, float(cd.size)), draws=min(asked.draws, _DRAWS), rng=rng)
+    doubt = _doubt(name, tail, intervals, check)
+    return replace(counted, tail=tail, parts=parts, intervals=intervals, check=check, doubt=doubt)
 
 
-def _doubt(name: str, tail: Tail, found: TailIntervals, check: FitCheck) -> str:
+def _doubt(name: str, tail: Tail, intervals: TailIntervals, check: FitCheck) -> str:
     """Say why a fit is not believed; empty when it is."""
-    if found.type == "II":
+    if intervals.type == "II":
         return (
-            f"the tail of `{name}` is heavy (shape {tail.free_shape:.2f}, interval {found.shape[0]:.2f} to "
-            f"{found.shape[1]:.2f}): worst cases beyond those seen have no usable limit"
+            f"the tail of `{name}` is heavy (shape {tail.free_shape:.2f}, interval {intervals.shape[0]:.2f} to "
+            f"{intervals.shape[1]:.2f}): worst cases beyond those seen have no usable limit"
         )
     if check.fits < DOUBT:
         return (

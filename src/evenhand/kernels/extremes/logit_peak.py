@@ -26,16 +26,7 @@ _MOST_DISTANCE = 1.0  # in log-odds: farther away nobody is near the peak
 
 
 def logit_shift(before: FloatArray, after: FloatArray) -> float:
-    """Return the amount by which the log-odds of all scores move, or NaN when they do not move alike.
-
-    Parameters
-    ----------
-    before, after : ndarray, shape (rows,)
-        Scores of the same people in two records.
-
-    Returns
-    -------
-    float
+    """Return the amount by which the log-odds of the same people's scores move, or NaN when they do not move alike.
 
     Examples
     --------
@@ -60,15 +51,6 @@ def logit_shift(before: FloatArray, after: FloatArray) -> float:
 
 def largest_change(shift: float) -> float:
     """Return the largest change of a score that a shift of the log-odds can make.
-
-    Parameters
-    ----------
-    shift : float
-        Of the log-odds.
-
-    Returns
-    -------
-    float
 
     Examples
     --------
@@ -149,14 +131,14 @@ def find_peak(before: FloatArray, shift: float, rng: np.random.Generator, draws:
     """
     with np.errstate(divide="ignore"):
         distance = np.sort(np.abs(special.logit(before) + shift / 2))
-    found = None
+    peak = None
     for k in _TRIED:
         if k > _SHARE * distance.size or not 0 < distance[k] <= _MOST_DISTANCE:
             continue
         value = anderson_darling(distance[:k] / distance[k])
         drawn = anderson_darling(np.sort(rng.random((draws, k)), axis=1))
         pvalue = float((1 + (drawn >= value).sum()) / (draws + 1))
-        found = Peak(shift=shift, k=k, n=distance.size, distance=float(distance[k]), pvalue=pvalue)
-        if found.believed:
+        peak = Peak(shift=shift, k=k, n=distance.size, distance=float(distance[k]), pvalue=pvalue)
+        if peak.believed:
             break
-    return found
+    return peak

@@ -31,18 +31,7 @@ _STEPS = 60
 
 
 def survival(y: FloatArray | float, scale: FloatArray | float, shape: FloatArray | float) -> FloatArray:
-    """Return the probability that an excess is larger than y.
-
-    Parameters
-    ----------
-    y : array or float
-        Excess, 0 or larger.
-    scale, shape : array or float
-        Of the generalised Pareto law.
-
-    Returns
-    -------
-    ndarray
+    """Return the probability that an excess is larger than y, which is 0 or larger.
 
     Examples
     --------
@@ -59,18 +48,7 @@ def survival(y: FloatArray | float, scale: FloatArray | float, shape: FloatArray
 
 
 def quantile(p: FloatArray | float, scale: FloatArray | float, shape: FloatArray | float) -> FloatArray:
-    """Return the excess that is exceeded with probability p.
-
-    Parameters
-    ----------
-    p : array or float
-        Survival probability; values above 1 extend the law below its threshold.
-    scale, shape : array or float
-        Of the generalised Pareto law.
-
-    Returns
-    -------
-    ndarray
+    """Return the excess that is exceeded with probability p; values above 1 extend the law below its threshold.
 
     Examples
     --------
@@ -214,9 +192,9 @@ def _search(rows: FloatArray, top: FloatArray) -> FloatArray:
     for step in np.linspace(0.0, 1.0, _GRID):
         # Denser near the top, where good fits lie when an end point is known.
         s = top + (bottom - top) * step**1.5
-        found = _inside(rows, s)
-        better = found > value
-        best, value = np.where(better, s, best), np.where(better, found, value)
+        here = _inside(rows, s)
+        better = here > value
+        best, value = np.where(better, s, best), np.where(better, here, value)
     width = (top - bottom) * 1.6 / (_GRID - 1)
     # The best shape grows with s: where even the upper neighbour's is not regular, no maximum near here is.
     near = _profile(rows, np.minimum(best + width, top))[0] >= REGULAR

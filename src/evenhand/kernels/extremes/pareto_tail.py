@@ -15,13 +15,7 @@ from scipy import optimize, special
 
 from evenhand.kernels.extremes.exponentiality import ExponentialityTest, exponentiality
 from evenhand.kernels.extremes.pareto import fit, quantile
-from evenhand.kernels.extremes.pareto_profile import (
-    end_range,
-    level_ranges,
-    pivotal_draws,
-    region,
-    shape_range,
-)
+from evenhand.kernels.extremes.pareto_profile import end_range, level_ranges, pivotal_draws, region, shape_range
 
 FloatArray = NDArray[np.float64]
 
@@ -179,40 +173,6 @@ def fit_tail(values: FloatArray, k: int, *, upper: float = math.inf) -> Tail:
     )
 
 
-def ended_tail(values: FloatArray, k: int) -> Tail:
-    """Return the tail of a sample whose k largest values are one and the same: every return level is that value.
-
-    Parameters
-    ----------
-    values : ndarray
-        The sample, more than k values.
-    k : int
-        Largest values that are equal.
-
-    Returns
-    -------
-    Tail
-
-    Examples
-    --------
-    >>> ended_tail(np.minimum(np.arange(100.0), 60.0), 30).level(1e6)
-    60.0
-    """
-    ordered = -np.sort(-values)
-    return Tail(
-        values=ordered,
-        k=k,
-        threshold=float(ordered[0]),
-        scale=0.0,
-        shape=-1.0,
-        likely=False,
-        free_scale=0.0,
-        free_shape=-math.inf,
-        free_likely=False,
-        upper=float(ordered[0]),
-    )
-
-
 def _cutoff(level: float, k: int, *, limited: bool = False) -> float:
     """Return the deviance that a profile interval allows.
 
@@ -281,8 +241,8 @@ def tail_intervals(
     Examples
     --------
     >>> tail = fit_tail(-np.log((np.arange(5000) + 0.5) / 5000), 100)
-    >>> found = tail_intervals(tail, np.array([10_000.0]), level=0.95, rng=np.random.default_rng(0))
-    >>> bool(found.low[0] < np.log(10_000) < found.high[0]), found.type
+    >>> limits = tail_intervals(tail, np.array([10_000.0]), level=0.95, rng=np.random.default_rng(0))
+    >>> bool(limits.low[0] < np.log(10_000) < limits.high[0]), limits.type
     (True, 'I')
     """
     y, u, k = tail.excesses, tail.threshold, tail.k

@@ -21,8 +21,6 @@ end            Phi(x_0, y_0) = X(T)    (rows, inputs)
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -30,15 +28,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import UsageError
+from evenhand.kernels.flow.tiles import Tiles
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
-Gradient = Callable[[FloatArray, NDArray[np.int64]], FloatArray]
-Observe = Callable[[FloatArray, NDArray[np.int64]], FloatArray]
+Gradient = Callable[[FloatArray, IntArray], FloatArray]
+Observe = Callable[[FloatArray, IntArray], FloatArray]
 Keep = Callable[[FloatArray, FloatArray], FloatArray]
-
-# Rows worked on together: small enough for the second-level cache at about a hundred columns.
-TILE = 512
 
 
 class Shortcut(Protocol):
@@ -46,7 +43,7 @@ class Shortcut(Protocol):
 
     def follow(
         self,
-        rows: NDArray[np.int64],
+        rows: IntArray,
         origin: FloatArray,
         basis: FloatArray,
         penalty: float,
@@ -117,12 +114,12 @@ class QuadraticForm:
         assert self.basis is not None
         return 1.0 if self.basis.shape[1] < self.basis.shape[0] else 0.0
 
-    def free_directions(self, share: float = 1e-6) -> FloatArray:
+    def free_directions(self) -> FloatArray:
         """Return orthonormal directions that cost (almost) nothing, shape (inputs, r)."""
         if self.basis is not None:
             return self.basis
         values, vectors = np.linalg.eigh(self.dense())
-        out: FloatArray = vectors[:, values <= share * max(values[-1], 1e-300)]
+        out: FloatArray = vectors[:, values <= 1e-6 * max(values[-1], 1e-300)]
         return out
 
 
@@ -140,33 +137,18 @@ class Trajectory:
         What `observe` returned there.
     stopped : ndarray of bool, shape (rows,)
         Rows that were held at the edge of the allowed region on the way.
-    evaluations : int
-        Gradient evaluations, summed over rows.
     """
 
     end: FloatArray
     times: FloatArray
     seen: FloatArray
     stopped: BoolArray
-    evaluations: int
 
 
 def step_sizes(step: float, count: int, schedule: str = "constant") -> FloatArray:
-    """Return the Euler steps of one flow.
+    """Return the Euler steps of one flow, equal ones (``"constant"``) or falling as k to the power -2/3 (``"decay"``).
 
-    Parameters
-    ----------
-    step : float
-        The first step.
-    count : int
-        How many.
-    schedule : {"constant", "decay"}
-        ``"decay"`` divides the k-th step by k to the power 2/3, as the paper's simulation does. With ``"-halved"``
-        appended each step is made as two equal ones: `step` and `count` are then those of the halves.
-
-    Returns
-    -------
-    ndarray, shape (count,)
+    With ``"-halved"`` appended to the schedule each step is made as two equal ones; `step` and `count` are the halves'.
 
     Examples
     --------
@@ -198,59 +180,95 @@ def stability_limit(form: QuadraticForm, penalty: float) -> float:
     return float("inf") if bound <= 0 else 1.0 / bound
 
 
-def flow(
-    start: FloatArray,
-    gradient: Gradient,
-    form: QuadraticForm,
-    *,
-    penalty: float,
-    steps: FloatArray | None = None,
-    times: FloatArray | None = None,
-    tolerance: float = 1e-4,
-    checkpoints: Sequence[int] = (),
-    observe: Observe | None = None,
-    movable: BoolArray | None = None,
-    keep: Keep | None = None,
-    shortcut: Shortcut | None = None,
-    tile: int = TILE,
-    workers: int = 1,
-    progress: Callable[[int, int], None] | None = None,
-) -> Trajectory:
-    """Follow the flow from each row, by forward Euler (`steps`) or adaptively (`times`).
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Flow:
+    """The differential equation.
 
     Parameters
     ----------
-    start : ndarray, shape (rows, inputs)
-        Where each row begins.
     gradient : callable
         ``gradient(X, rows)`` is the loss gradient at X of the rows with these numbers.
     form : QuadraticForm
         The squared distance that holds a row back.
     penalty : float
         Its weight.
-    steps : ndarray, optional
-        Euler step sizes; `checkpoints` then counts steps (0 is the start).
-    times : ndarray, optional
-        Increasing flow times at which to observe, for the adaptive method; the last is the end.
-    tolerance : float
-        Error allowed per unit of length in one adaptive step.
-    checkpoints : sequence of int
-        Steps after which `observe` is called (Euler).
-    observe : callable, optional
-        ``observe(X, rows)`` returns values of shape (rows, values) to keep.
     movable : ndarray of bool, shape (inputs,), optional
         Columns that may change; the others stay as they are.
     keep : callable, optional
         ``keep(X, start)`` brings positions that left the allowed region back to its edge; a row so slides along it.
+    """
+
+    gradient: Gradient
+    form: QuadraticForm
+    penalty: float
+    movable: BoolArray | None = None
+    keep: Keep | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Euler:
+    """Forward Euler with given steps.
+
+    Parameters
+    ----------
+    steps : ndarray
+        Step sizes.
+    marks : sequence of int
+        Steps after which rows are observed; 0 is the start.
     shortcut : Shortcut, optional
-        Followed instead of single Euler steps, as far as it goes, where every column may move, no region is set and
-        the form has a basis; it then says what is seen in place of `observe`.
-    tile : int
-        Rows worked on together.
-    workers : int
-        Threads, each with its own tile; the answer does not depend on it.
-    progress : callable, optional
-        Called with rows done and rows in all.
+        Followed instead of single steps, as far as it goes, where every column may move, no region is set and the form
+        has a basis; it then says what is seen.
+    """
+
+    steps: FloatArray
+    marks: Sequence[int] = ()
+    shortcut: Shortcut | None = None
+
+    @property
+    def clock(self) -> FloatArray:
+        """Flow time at the marks."""
+        return np.concatenate(([0.0], np.cumsum(self.steps)))[sorted(set(self.marks))]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Adaptive:
+    """Steps as long as an error allows.
+
+    Parameters
+    ----------
+    times : ndarray
+        Increasing flow times at which rows are observed; the last is the end.
+    tolerance : float
+        Error allowed per unit of length in one step.
+    """
+
+    times: FloatArray
+    tolerance: float = 1e-4
+
+    @property
+    def clock(self) -> FloatArray:
+        """Flow time at the observations."""
+        return np.asarray(self.times, dtype=np.float64)
+
+
+def follow(
+    start: FloatArray, flow: Flow, method: Euler | Adaptive, *, observe: Observe | None = None,
+    tiles: Tiles | None = None,
+) -> Trajectory:  # fmt: skip
+    """Follow a flow from each row.
+
+    Parameters
+    ----------
+    start : ndarray, shape (rows, inputs)
+        Where each row begins.
+    flow : Flow
+        The differential equation.
+    method : Euler or Adaptive
+        How it is solved, and where rows are observed.
+    observe : callable, optional
+        ``observe(X, rows)`` returns values of shape (rows, values) to keep.
+    tiles : Tiles, optional
+        How rows are worked through.
 
     Returns
     -------
@@ -261,89 +279,53 @@ def flow(
     Along a free axis a linear loss is followed to the end; along the other the pull wins.
 
     >>> form = QuadraticForm(basis=np.array([[1.0], [0.0]]))
-    >>> up, steps = lambda X, rows: np.ones_like(X), np.full(500, 0.01)
-    >>> done = flow(np.zeros((1, 2)), up, form, penalty=50.0, steps=steps)
-    >>> done.end.round(6).tolist()
+    >>> up = Flow(gradient=lambda X, rows: np.ones_like(X), form=form, penalty=50.0)
+    >>> follow(np.zeros((1, 2)), up, Euler(np.full(500, 0.01))).end.round(6).tolist()
     [[5.0, 0.01]]
     """
-    if (steps is None) == (times is None):
-        raise UsageError("Give either `steps` (Euler) or `times` (adaptive).")
-    n = start.shape[0]
-    if steps is not None:
-        marks = sorted(set(checkpoints))
-        clock = np.concatenate(([0.0], np.cumsum(steps)))[marks]
-    else:
-        clock = np.asarray(times, dtype=np.float64)
 
-    def work(low: int) -> tuple[FloatArray, BoolArray, FloatArray, int]:
-        rows = np.arange(low, min(low + tile, n))
-        drift = Drift(gradient, form, penalty, start[rows], rows, movable)
-        if steps is not None:
-            X, made = drift.origin.copy(), 0
-            seen: list[FloatArray] = []
-            if (
-                shortcut is not None
-                and drift.fixed is None
-                and keep is None
-                and form.basis is not None
-                and form.basis.ndim == 2
-            ):
-                X, seen, made = shortcut.follow(rows, drift.origin, form.basis, penalty, steps, marks)
-                drift.evaluations = made * rows.size
-            return *_euler(drift, X, seen, made, steps, marks, observe, keep), drift.evaluations
-        return *_adaptive(drift, clock, tolerance, observe, keep), drift.evaluations
+    def work(rows: IntArray) -> tuple[FloatArray, BoolArray, FloatArray]:
+        drift = Drift(flow, start[rows], rows)
+        return _euler(drift, method, observe) if isinstance(method, Euler) else _adaptive(drift, method, observe)
 
-    done: list[tuple[FloatArray, BoolArray, FloatArray, int]] = []
-    with ThreadPoolExecutor(max_workers=workers) if workers > 1 else nullcontext() as pool:
-        for out in (map if pool is None else pool.map)(work, range(0, n, tile)):
-            done.append(out)
-            if progress is not None:
-                progress(min(len(done) * tile, n), n)
+    done = (tiles or Tiles()).run(work, start.shape[0])
     return Trajectory(
         end=np.concatenate([d[0] for d in done]) if done else np.empty_like(start),
-        times=clock,
-        seen=np.concatenate([d[2] for d in done], axis=1) if done else np.empty((clock.size, 0, 0)),
+        times=method.clock,
+        seen=np.concatenate([d[2] for d in done], axis=1) if done else np.empty((method.clock.size, 0, 0)),
         stopped=np.concatenate([d[1] for d in done]) if done else np.zeros(0, dtype=bool),
-        evaluations=sum(d[3] for d in done),
     )
 
 
 class Drift:
     """The right-hand side of the differential equation for one tile of rows."""
 
-    def __init__(
-        self,
-        gradient: Gradient,
-        form: QuadraticForm,
-        penalty: float,
-        origin: FloatArray,
-        rows: NDArray[np.int64],
-        movable: BoolArray | None,
-    ) -> None:
-        self.gradient, self.form, self.penalty = gradient, form, penalty
-        self.origin, self.rows = origin, rows
-        self.fixed = None if movable is None or bool(movable.all()) else ~movable
-        self.evaluations = 0
+    def __init__(self, flow: Flow, origin: FloatArray, rows: IntArray) -> None:
+        self.flow, self.origin, self.rows = flow, origin, rows
+        self.fixed = None if flow.movable is None or bool(flow.movable.all()) else ~flow.movable
 
-    def __call__(self, X: FloatArray, part: NDArray[np.int64] | None = None) -> FloatArray:
+    def __call__(self, X: FloatArray, part: IntArray | None = None) -> FloatArray:
         """Return the drift at X, for all rows of the tile or some of them."""
         origin = self.origin if part is None else self.origin[part]
         rows = self.rows if part is None else self.rows[part]
-        self.evaluations += X.shape[0]
-        out = self.gradient(X, rows)
-        if self.penalty:
+        out = self.flow.gradient(X, rows)
+        if self.flow.penalty:
             d = X - origin
-            d *= 2.0 * self.penalty
-            self.form.subtract(out, d)
+            d *= 2.0 * self.flow.penalty
+            self.flow.form.subtract(out, d)
         if self.fixed is not None:
             out[:, self.fixed] = 0.0
         return out
 
 
-def _euler(
-    drift: Drift, X: FloatArray, seen: list[FloatArray], made: int, steps: FloatArray, marks: list[int],
-    observe: Observe | None, keep: Keep | None,
-) -> tuple[FloatArray, BoolArray, FloatArray]:  # fmt: skip
+def _euler(drift: Drift, method: Euler, observe: Observe | None) -> tuple[FloatArray, BoolArray, FloatArray]:
+    flow, steps, marks = drift.flow, method.steps, sorted(set(method.marks))
+    X, made = drift.origin.copy(), 0
+    seen: list[FloatArray] = []
+    basis = flow.form.basis
+    plain = drift.fixed is None and flow.keep is None and basis is not None and basis.ndim == 2
+    if method.shortcut is not None and plain and basis is not None:
+        X, seen, made = method.shortcut.follow(drift.rows, drift.origin, basis, flow.penalty, steps, marks)
     edge = np.zeros(X.shape[0], dtype=bool)
     for k in range(made, len(steps) + 1):
         if k in marks[len(seen) :]:
@@ -353,8 +335,8 @@ def _euler(
         move = drift(X)
         move *= steps[k]  # [maity2021] eq. (2.8)
         X += move
-        if keep is not None:
-            X, touched = _kept(keep, X, drift.origin, drift.fixed)
+        if flow.keep is not None:
+            X, touched = _kept(flow.keep, X, drift.origin, drift.fixed)
             edge |= touched
     return X, edge, np.stack(seen) if seen else np.empty((0, X.shape[0], 0))
 
@@ -367,11 +349,9 @@ def _kept(keep: Keep, X: FloatArray, start: FloatArray, fixed: BoolArray | None)
     return held, np.asarray((np.abs(held - X) > 1e-12 * (1.0 + np.abs(X))).any(axis=1))
 
 
-def _adaptive(
-    drift: Drift, times: FloatArray, tolerance: float, observe: Observe | None, keep: Keep | None
-) -> tuple[FloatArray, BoolArray, FloatArray]:
+def _adaptive(drift: Drift, method: Adaptive, observe: Observe | None) -> tuple[FloatArray, BoolArray, FloatArray]:
     """Bogacki and Shampine's third-order pair, each row with its own step."""
-    X = drift.origin.copy()
+    X, times, keep = drift.origin.copy(), method.clock, drift.flow.keep
     n = X.shape[0]
     edge = np.zeros(n, dtype=bool)
     clock = np.zeros(n)
@@ -391,7 +371,7 @@ def _adaptive(
             new = x + h[:, None] * (2 / 9 * k1 + 1 / 3 * k2 + 4 / 9 * k3)
             k4 = drift(new, active)
             gap = h[:, None] * (-5 / 72 * k1 + 1 / 12 * k2 + 1 / 9 * k3 - 1 / 8 * k4)
-            error = np.sqrt((gap**2).mean(axis=1)) / (tolerance * (1.0 + np.sqrt((x**2).mean(axis=1))))
+            error = np.sqrt((gap**2).mean(axis=1)) / (method.tolerance * (1.0 + np.sqrt((x**2).mean(axis=1))))
             error = np.where(np.isfinite(error), error, 1e6)
             good = error <= 1.0
             if keep is not None:
@@ -404,8 +384,7 @@ def _adaptive(
             size[active] = np.where(good & last, np.maximum(size[active], h * factor), h * factor)
             if float(size[active].min()) < 1e-12:
                 raise UsageError(
-                    "The adaptive flow needs steps below 1e-12: the loss gradient is not smooth or not "
-                    "finite. "
+                    "The adaptive flow needs steps below 1e-12: the loss gradient is not smooth or not finite. "
                     "Use `method='euler'`, or raise `flow_tolerance`."
                 )
             active = active[clock[active] < target]
@@ -415,6 +394,6 @@ def _adaptive(
     return X, edge, np.stack(seen) if seen else np.empty((0, n, 0))
 
 
-def _look(observe: Observe | None, X: FloatArray, rows: NDArray[np.int64]) -> FloatArray:
+def _look(observe: Observe | None, X: FloatArray, rows: IntArray) -> FloatArray:
     # A copy: positions go on moving in place.
     return np.empty((X.shape[0], 0)) if observe is None else np.array(observe(X, rows), dtype=np.float64)

@@ -122,8 +122,18 @@ class ProbabilityLoss:
         return _wrong_class(outputs, y, 0.5)
 
 
+class _NumberLoss:
+    """A loss of numbers, which are not right or wrong."""
+
+    __slots__ = ()
+
+    def wrong(self, outputs: FloatArray, y: FloatArray) -> FloatArray:
+        """Return NaN: a number is not right or wrong."""
+        return np.full(y.size, np.nan)
+
+
 @dataclass(frozen=True, slots=True)
-class SquaredLoss:
+class SquaredLoss(_NumberLoss):
     """Squared error of a prediction.
 
     Examples
@@ -144,13 +154,9 @@ class SquaredLoss:
         """Return twice the error."""
         return (2.0 * (outputs[:, 0] - y))[:, None]
 
-    def wrong(self, outputs: FloatArray, y: FloatArray) -> FloatArray:
-        """Return NaN: a number is not right or wrong."""
-        return np.full(y.size, np.nan)
-
 
 @dataclass(frozen=True, slots=True)
-class AbsoluteLoss:
+class AbsoluteLoss(_NumberLoss):
     """Absolute error of a prediction.
 
     Examples
@@ -170,10 +176,6 @@ class AbsoluteLoss:
     def slope(self, outputs: FloatArray, y: FloatArray) -> FloatArray:
         """Return the sign of the error."""
         return np.sign(outputs[:, :1] - y[:, None])
-
-    def wrong(self, outputs: FloatArray, y: FloatArray) -> FloatArray:
-        """Return NaN: a number is not right or wrong."""
-        return np.full(y.size, np.nan)
 
 
 Loss = LogitLoss | ProbabilityLoss | SquaredLoss | AbsoluteLoss

@@ -74,8 +74,8 @@ def redrawn(change: FloatArray, part: FloatArray) -> MapError:
 
     Examples
     --------
-    >>> found = redrawn(np.array([1.0, 2.0, 3.0]), np.array([[0.0], [1.0], [2.0]]))
-    >>> found.bias, found.variance, found.covariance, found.extra(1.0)
+    >>> error = redrawn(np.array([1.0, 2.0, 3.0]), np.array([[0.0], [1.0], [2.0]]))
+    >>> error.bias, error.variance, error.covariance, error.extra(1.0)
     (2.0, 1.0, (1.0,), 3.0)
     """
     draws = change.size

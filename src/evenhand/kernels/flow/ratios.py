@@ -40,8 +40,40 @@ from evenhand.kernels.flow.map_error import (
 FloatArray = NDArray[np.float64]
 
 
+class _Ratio:
+    """A ratio with one-sided limits and tests; `method` names one of its own, by default the best it has."""
+
+    __slots__ = ()
+
+    def lower(self, tail: float, method: str | None = None) -> float:
+        """Return the one-sided lower limit that is too high with probability `tail`."""
+        return self._limit(tail, method, 1.0)
+
+    def upper(self, tail: float, method: str | None = None) -> float:
+        """Return the one-sided upper limit that is too low with probability `tail`."""
+        return self._limit(tail, method, -1.0)
+
+    def above(self, limit: float, method: str | None = None) -> float:
+        """Return the p-value of "the ratio is at most `limit`"."""
+        return self._tail(limit, method, 1.0)
+
+    def below(self, limit: float, method: str | None = None) -> float:
+        """Return the p-value of "the ratio is at least `limit`"."""
+        return self._tail(limit, method, -1.0)
+
+    def interval(self, level: float, method: str | None = None) -> tuple[float, float]:
+        """Return a two-sided equal-tailed interval."""
+        return self.lower((1 - level) / 2, method), self.upper((1 - level) / 2, method)
+
+    def _limit(self, tail: float, method: str | None, sign: float) -> float:
+        raise NotImplementedError
+
+    def _tail(self, limit: float, method: str | None, sign: float) -> float:
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeanRatio:
+class MeanRatio(_Ratio):
     """The mean of ratios that are known by their logarithms.
 
     Parameters
@@ -95,40 +127,20 @@ class MeanRatio:
         plain = self.spread / math.sqrt(self.rows) if self.rows > 0 else math.nan
         return self.estimate - float(special.ndtri(1 - alpha)) * plain
 
-    def interval(self, level: float, method: str = "skewness") -> tuple[float, float]:
-        """Return a two-sided equal-tailed interval, by ``"skewness"`` or ``"normal"``."""
-        return self.lower((1 - level) / 2, method), self.upper((1 - level) / 2, method)
-
-    def lower(self, tail: float, method: str = "skewness") -> float:
-        """Return the one-sided lower limit that is too high with probability `tail`."""
-        return self._limit(tail, method, 1.0)
-
-    def upper(self, tail: float, method: str = "skewness") -> float:
-        """Return the one-sided upper limit that is too low with probability `tail`."""
-        return self._limit(tail, method, -1.0)
-
-    def _limit(self, tail: float, method: str, sign: float) -> float:
+    def _limit(self, tail: float, method: str | None, sign: float) -> float:
         error, skew, freedom = self._scale(sign)
         if not math.isfinite(error):
             return math.nan
         z = sign * quantile(1 - tail, freedom)
         bias = sign * max(sign * self.map.bias, 0.0)
-        found = self.estimate - bias - error * (_unhall(z, skew) if method == "skewness" else z)
-        return 1.0 + unfolded(found - 1.0, self._fold) if sign > 0 else found
+        limit = self.estimate - bias - error * (z if method == "normal" else _unhall(z, skew))
+        return 1.0 + unfolded(limit - 1.0, self._fold) if sign > 0 else limit
 
     @property
     def _fold(self) -> float:
         return math.sqrt(2 * self.map.extra(1.0))  # each half has its own directions: twice the variance of their mean
 
-    def above(self, limit: float, method: str = "skewness") -> float:
-        """Return the p-value of "the mean is at most `limit`"."""
-        return self._tail(limit, method, 1.0)
-
-    def below(self, limit: float, method: str = "skewness") -> float:
-        """Return the p-value of "the mean is at least `limit`"."""
-        return self._tail(limit, method, -1.0)
-
-    def _tail(self, limit: float, method: str, sign: float) -> float:
+    def _tail(self, limit: float, method: str | None, sign: float) -> float:
         error, skew, freedom = self._scale(sign)
         if not math.isfinite(error):
             return math.nan
@@ -138,7 +150,7 @@ class MeanRatio:
         if not error > 0:  # every ratio is the same: decided, unless exactly on the limit
             return 1.0 if sign * gap <= 0 else 0.0
         t = gap / error
-        return beyond(sign * (_hall(t, skew) if method == "skewness" else t), freedom)
+        return beyond(sign * (t if method == "normal" else _hall(t, skew)), freedom)
 
 
 def _hall(t: float, g: float) -> float:
@@ -169,8 +181,8 @@ def mean_ratio(log_ratio: FloatArray, count: FloatArray, weight: FloatArray | No
 
     Examples
     --------
-    >>> found = mean_ratio(np.log([1.0, 2.0, 3.0]), np.ones(3))
-    >>> round(found.estimate, 6), round(found.spread, 6), round(found.bound(0.05), 3)
+    >>> mean = mean_ratio(np.log([1.0, 2.0, 3.0]), np.ones(3))
+    >>> round(mean.estimate, 6), round(mean.spread, 6), round(mean.bound(0.05), 3)
     (2.0, 1.0, 1.05)
     """
     n = float(count.sum())
@@ -197,7 +209,7 @@ def mean_ratio(log_ratio: FloatArray, count: FloatArray, weight: FloatArray | No
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RateRatio:
+class RateRatio(_Ratio):
     """The ratio of two rates measured on the same rows: errors after and before.
 
     Parameters
@@ -220,10 +232,10 @@ class RateRatio:
     before: float
     spread: tuple[float, float, float]
     rows: float
-    gained: float
-    lost: float
-    kept: float
-    weighted: bool
+    gained: float = 0.0
+    lost: float = 0.0
+    kept: float = 0.0
+    weighted: bool = False
     map: MapError = EXACT
 
     @property
@@ -255,16 +267,12 @@ class RateRatio:
             return low, 2 * self.estimate - low
         return self.lower(tail, method), self.upper(tail, method)
 
-    def lower(self, tail: float, method: str | None = None) -> float:
-        """Return the one-sided lower limit that is too high with probability `tail`."""
+    def _limit(self, tail: float, method: str | None, sign: float) -> float:
         if self.map is EXACT:
-            return self._limits(tail, method)[0]
+            return self._limits(tail, method)[0 if sign > 0 else 1]
+        crossing = self._crossing(tail, method, sign)
         least = 1.0 if (method or self.method) == "binomial" else 0.0
-        return max(self._crossing(tail, method, 1.0), least)
-
-    def upper(self, tail: float, method: str | None = None) -> float:
-        """Return the one-sided upper limit that is too low with probability `tail`."""
-        return self._limits(tail, method)[1] if self.map is EXACT else self._crossing(tail, method, -1.0)
+        return max(crossing, least) if sign > 0 else crossing
 
     def _crossing(self, tail: float, method: str | None, sign: float) -> float:
         """Return the ratio at which the one-sided p-value is `tail`: 0 or infinity where there is none."""
@@ -289,14 +297,6 @@ class RateRatio:
         low = 0.0 if hits == 0 else float(special.betaincinv(hits, trials - hits + 1, tail))
         high = 1.0 if hits == trials else float(special.betaincinv(hits + 1, trials - hits, 1 - tail))
         return 1 / (1 - low), math.inf if high == 1 else 1 / (1 - high)
-
-    def above(self, limit: float, method: str | None = None) -> float:
-        """Return the p-value of "the ratio is at most `limit`"."""
-        return self._tail(limit, method, 1.0)
-
-    def below(self, limit: float, method: str | None = None) -> float:
-        """Return the p-value of "the ratio is at least `limit`"."""
-        return self._tail(limit, method, -1.0)
 
     def _tail(self, limit: float, method: str | None, sign: float) -> float:
         method = self.method if method is None else method
@@ -353,10 +353,8 @@ def rate_ratio(after: FloatArray, before: FloatArray, count: FloatArray, weight:
     ----------
     after, before : ndarray, shape (records,)
         0.0 or 1.0.
-    count : ndarray, shape (records,)
-        Rows each record stands for.
-    weight : ndarray, shape (records,), optional
-        Sampling weight of each of a record's rows.
+    count, weight
+        As in `mean_ratio`.
 
     Returns
     -------
@@ -364,8 +362,8 @@ def rate_ratio(after: FloatArray, before: FloatArray, count: FloatArray, weight:
 
     Examples
     --------
-    >>> found = rate_ratio(np.array([1.0, 1.0, 0.0]), np.array([1.0, 0.0, 0.0]), np.array([20.0, 20.0, 60.0]))
-    >>> found.estimate, found.method, [round(x, 2) for x in found.interval(0.95)]
+    >>> ratio = rate_ratio(np.array([1.0, 1.0, 0.0]), np.array([1.0, 0.0, 0.0]), np.array([20.0, 20.0, 60.0]))
+    >>> ratio.estimate, ratio.method, [round(x, 2) for x in ratio.interval(0.95)]
     (2.0, 'binomial', [1.51, 2.96])
     """
     n = float(count.sum())
@@ -373,16 +371,7 @@ def rate_ratio(after: FloatArray, before: FloatArray, count: FloatArray, weight:
     total = float((count * w).sum())
     nan = math.nan
     if n < 2 or total <= 0:
-        return RateRatio(
-            after=nan,
-            before=nan,
-            spread=(nan, nan, nan),
-            rows=n,
-            gained=0.0,
-            lost=0.0,
-            kept=0.0,
-            weighted=weight is not None,
-        )
+        return RateRatio(after=nan, before=nan, spread=(nan, nan, nan), rows=n, weighted=weight is not None)
     a, b = float((count * w * after).sum()) / total, float((count * w * before).sum()) / total
     ua, ub = w * (after - a) * (n / total), w * (before - b) * (n / total)
 

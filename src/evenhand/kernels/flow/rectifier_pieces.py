@@ -66,28 +66,13 @@ class Pieces:
         self, rows: IntArray, origin: FloatArray, basis: FloatArray, penalty: float, steps: FloatArray,
         marks: Sequence[int],
     ) -> tuple[FloatArray, list[FloatArray], int]:  # fmt: skip
-        """Make Euler steps.
-
-        Parameters
-        ----------
-        rows : ndarray, shape (rows,)
-            Their numbers.
-        origin : ndarray, shape (rows, inputs)
-            Where they begin.
-        basis : ndarray, shape (inputs, r)
-            Q.
-        penalty : float
-            Weight of the squared distance.
-        steps : ndarray
-            Step sizes.
-        marks : sequence of int
-            Steps after which to look.
+        """Make Euler steps from `origin`; the form's basis is Q.
 
         Returns
         -------
         positions, seen, made
-            Where the rows are, what was seen on the way, and after how many steps: fewer than asked for where units
-            switch so often that single steps are cheaper.
+            Where the rows are, what was seen after the marked steps, and after how many steps: fewer than asked for
+            where units switch so often that single steps are cheaper.
         """
         y = self.y[rows]
         at = _Anchors(self.network, basis, penalty, origin)
@@ -183,12 +168,18 @@ class _Anchors:
         self.along[some] = np.einsum("ij,ij->i", Dq, Dq)
         self.across[some] = np.einsum("ij,ij->i", DP, DP)
         self.back[some] = np.einsum("ij,ij->i", DP, b)
-        if not self.hidden:
+        if self.hidden:
+            self._bound(some, z, D, Dq, push(self.start[some], some), steps)
+        else:
             self.low[some], self.high[some] = -np.inf, np.inf
             self.gamma_room[some] = self.beta_room[some] = np.inf
-            return
+
+    def _bound(
+        self, some: IntArray, z: FloatArray, D: FloatArray, Dq: FloatArray, c: FloatArray, steps: FloatArray
+    ) -> None:
+        """Say how far rows with unit inputs z, gradient D and slope c may go before a unit can have switched."""
+        weights, b, DP = self.network.weights, self.b[some], self.DP[some]
         # b moves towards rest * DP, where pull and push are even; near there neither term below is large.
-        c = push(self.start[some], some)
         rest = c / (2.0 * self.penalty) if self.penalty else np.zeros_like(c)
         shrink = np.cumprod(1.0 - 2.0 * self.penalty * steps) if steps.size else np.ones(1)
         gamma_room = float(np.abs(shrink - 1.0).max())

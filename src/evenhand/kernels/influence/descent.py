@@ -9,34 +9,36 @@ short list of constants, and the weight of any new point can be computed from it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.kernels.influence.functionals import Centre, Functional, centre, psi, value
+from evenhand.kernels.influence.functionals import Centre, Functional, Sample, centre, psi, value
 
 FloatArray = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Sample:
-    """Points of the distribution that is moved.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How a descent walks.
 
     Parameters
     ----------
-    h, eta : ndarray, shape (rows,)
-        Prediction and outcome probability.
-    weight : ndarray, shape (rows,)
-        Starting weights (row counts, sampling weights).
-    log_ratio : ndarray or None
-        log dP/dQ; needed when the divergence of inputs is penalised.
+    step : float
+        First step size; the paper's epsilon.
+    max_steps : int
+        At most so many accepted steps.
+    tolerance : float
+        A held-out value this close to 0 ends the descent.
+    patience : int
+        Halvings of a step that does not help before giving up.
     """
 
-    h: FloatArray
-    eta: FloatArray
-    weight: FloatArray
-    log_ratio: FloatArray | None = None
+    step: float = 0.1
+    max_steps: int = 200
+    tolerance: float = 1e-3
+    patience: int = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +56,6 @@ class Path:
 
     Parameters
     ----------
-    form : Functional
-        What was lowered.
     steps : tuple of Step
         The accepted steps.
     values, held_out : tuple of float
@@ -66,7 +66,6 @@ class Path:
         Why it ended, in words.
     """
 
-    form: Functional
     steps: tuple[Step, ...]
     values: tuple[float, ...]
     held_out: tuple[float, ...]
@@ -74,37 +73,14 @@ class Path:
     stopped: str
 
     def multiplier(self, h: FloatArray, eta: FloatArray, log_ratio: FloatArray | None = None) -> FloatArray:
-        """Return the weight c(x) of points: mean 1 over the sample the path was found on.
-
-        Parameters
-        ----------
-        h, eta : ndarray, shape (rows,)
-            Prediction and outcome probability at the points.
-        log_ratio : ndarray, optional
-            log dP/dQ at the points.
-
-        Returns
-        -------
-        ndarray, shape (rows,)
-        """
+        """Return the weight c(x) of points from h, eta and log dP/dQ there: mean 1 over the path's sample."""
         c = np.ones_like(h)
         for step in self.steps:
-            c = _moved(self.form, step, h, eta, log_ratio, c) / step.norm
+            c = _moved(step, h, eta, log_ratio, c) / step.norm
         return c
 
 
-def descend(
-    form: Functional,
-    sample: Sample,
-    held_out: Sample,
-    reference: FloatArray,
-    reference_held_out: FloatArray,
-    *,
-    step: float = 0.1,
-    max_steps: int = 200,
-    tolerance: float = 1e-3,
-    patience: int = 6,
-) -> Path:
+def descend(form: Functional, sample: Sample, held_out: Sample, pace: Pace | None = None) -> Path:
     """Move a distribution until its functional equals the reference's.
 
     Parameters
@@ -113,16 +89,8 @@ def descend(
         What is lowered in size.
     sample, held_out : Sample
         Where the influence function is computed, and where progress is judged.
-    reference, reference_held_out : ndarray, shape (terms, 2)
-        `means` of the fixed distribution on the same two parts.
-    step : float
-        First step size; the paper's epsilon.
-    max_steps : int
-        At most so many accepted steps.
-    tolerance : float
-        A held-out value this close to 0 ends the descent.
-    patience : int
-        Halvings of a step that does not help before giving up.
+    pace : Pace, optional
+        How long the steps are and when to stop.
 
     Returns
     -------
@@ -131,75 +99,63 @@ def descend(
     Examples
     --------
     >>> from evenhand.kernels.influence.functionals import functional
-    >>> s = Sample(h=np.array([0.2, 0.8]), eta=np.zeros(2), weight=np.ones(2))
-    >>> path = descend(functional("sp"), s, s, np.array([[0.4, 1.0]]), np.array([[0.4, 1.0]]))
+    >>> s = Sample(h=np.array([0.2, 0.8]), eta=np.zeros(2), weight=np.ones(2), reference=np.array([[0.4, 1.0]]))
+    >>> path = descend(functional("sp"), s, s)
     >>> round(path.values[0], 3), abs(path.values[-1]) < 0.001
     (0.1, True)
     """
+    pace = pace or Pace()
     c, c_out = np.ones_like(sample.h), np.ones_like(held_out.h)
-    now = _value(form, sample, c, reference)
-    now_out = _value(form, held_out, c_out, reference_held_out)
-    values, outs, effective = [now], [now_out], [_effective(sample.weight, c)]
+    now_out = _value(form, held_out, c_out)
+    values, outs, effective = [_value(form, sample, c)], [now_out], [_effective(sample.weight, c)]
     steps: list[Step] = []
-    size, halvings, stopped = float(step), 0, f"{max_steps} steps were made"
-    while len(steps) < max_steps:
-        if not np.isfinite(now_out) or abs(now_out) <= tolerance:
+    size, halvings, stopped = float(pace.step), 0, f"{pace.max_steps} steps were made"
+    while len(steps) < pace.max_steps:
+        if not np.isfinite(now_out) or abs(now_out) <= pace.tolerance:
             stopped = "the held-out gap is within the tolerance" if np.isfinite(now_out) else "the gap is undefined"
             break
-        moved = _log_ratio(sample, c)
-        at = centre(form, sample.h, sample.eta, sample.weight * c, reference=reference, log_ratio=moved)
-        trial = Step(size=size * float(np.sign(now_out)), at=at, norm=1.0)
-        c_next = _moved(form, trial, sample.h, sample.eta, sample.log_ratio, c)
+        trial = Step(size=size * float(np.sign(now_out)), at=centre(form, _reweighted(sample, c)), norm=1.0)
+        c_next = _moved(trial, sample.h, sample.eta, sample.log_ratio, c)
         norm = float(sample.weight @ c_next) / float(sample.weight.sum())
         if norm > 0:
-            out_next = _moved(form, trial, held_out.h, held_out.eta, held_out.log_ratio, c_out) / norm
-            new_out = _value(form, held_out, out_next, reference_held_out)
+            out_next = _moved(trial, held_out.h, held_out.eta, held_out.log_ratio, c_out) / norm
+            new_out = _value(form, held_out, out_next)
             if np.isfinite(new_out) and abs(new_out) < abs(now_out):
                 c, c_out, now_out, halvings = c_next / norm, out_next, new_out, 0
-                steps.append(Step(size=trial.size, at=at, norm=norm))
-                values.append(_value(form, sample, c, reference))
+                steps.append(replace(trial, norm=norm))
+                values.append(_value(form, sample, c))
                 outs.append(now_out)
                 effective.append(_effective(sample.weight, c))
                 continue
         halvings += 1
         size /= 2
-        if halvings > patience:
-            stopped = f"no step of {step:g} to {size * 2:.2g} lowered the held-out gap"
+        if halvings > pace.patience:
+            stopped = f"no step of {pace.step:g} to {size * 2:.2g} lowered the held-out gap"
             break
     return Path(
-        form=form,
-        steps=tuple(steps),
-        values=tuple(values),
-        held_out=tuple(outs),
-        effective=tuple(effective),
-        stopped=stopped,
+        steps=tuple(steps), values=tuple(values), held_out=tuple(outs), effective=tuple(effective), stopped=stopped
     )
 
 
-def _moved(
-    form: Functional, step: Step, h: FloatArray, eta: FloatArray, log_ratio: FloatArray | None, c: FloatArray
-) -> FloatArray:
+def _moved(step: Step, h: FloatArray, eta: FloatArray, log_ratio: FloatArray | None, c: FloatArray) -> FloatArray:
     """Multiply c by the clipped factor of one step."""
-    if log_ratio is not None:
-        # dP/dQ moves with the weights: its logarithm gains log c. Points of weight 0 stay at 0.
-        log_ratio = log_ratio + np.log(np.maximum(c, 1e-300))
-    factor = 1.0 - step.size * psi(form, step.at, h, eta, log_ratio)
+    factor = 1.0 - step.size * psi(step.at, h, eta, _moved_ratio(log_ratio, c))
     out: FloatArray = c * np.maximum(factor, 0.0)
     return out
 
 
-def _log_ratio(sample: Sample, c: FloatArray) -> FloatArray | None:
-    if sample.log_ratio is None:
-        return None
-    out: FloatArray = sample.log_ratio + np.log(np.maximum(c, 1e-300))
-    return out
+def _moved_ratio(log_ratio: FloatArray | None, c: FloatArray) -> FloatArray | None:
+    # dP/dQ moves with the weights: its logarithm gains log c. Points of weight 0 stay at 0.
+    return None if log_ratio is None else log_ratio + np.log(np.maximum(c, 1e-300))
 
 
-def _value(form: Functional, sample: Sample, c: FloatArray, reference: FloatArray) -> float:
-    weight = sample.weight * c
-    if not weight.sum() > 0:
-        return float("nan")
-    return value(form, sample.h, sample.eta, weight, reference=reference, log_ratio=_log_ratio(sample, c))
+def _reweighted(sample: Sample, c: FloatArray) -> Sample:
+    return replace(sample, weight=sample.weight * c, log_ratio=_moved_ratio(sample.log_ratio, c))
+
+
+def _value(form: Functional, sample: Sample, c: FloatArray) -> float:
+    moved = _reweighted(sample, c)
+    return value(form, moved) if moved.weight.sum() > 0 else float("nan")
 
 
 def _effective(weight: FloatArray, c: FloatArray) -> float:

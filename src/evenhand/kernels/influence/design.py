@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import DataError, UsageError, near_matches
+from evenhand.kernels.shared.ranks import weighted_ranks
 
 FloatArray = NDArray[np.float64]
 
@@ -28,6 +29,8 @@ FEW = 9
 KNOTS = (0.25, 0.5, 0.75)
 # Joined columns with more patterns than this are toggled over the most frequent ones.
 MOST_PATTERNS = 32
+# Grid points kept of a number in a pair, spread over its range.
+JOINED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -131,20 +134,7 @@ class Block:
         return len(self.where) == 1 and self.levels[:, 0].tolist() == [0.0, 1.0]
 
     def scores(self, part: FloatArray, of_level: FloatArray) -> FloatArray:
-        """Give each row the value attached to its level, interpolating between grid points.
-
-        Parameters
-        ----------
-        part : ndarray, shape (rows, width)
-            The block's columns.
-        of_level : ndarray, shape (levels,)
-            A value for each level.
-
-        Returns
-        -------
-        ndarray, shape (rows,)
-            NaN for a level that the sample behind `levels` does not have.
-        """
+        """Give each row its level's value, interpolating between grid points; NaN for a level not in the sample."""
         if self.graded:
             absent = self.levels[:, -1] == 1 if self.gaps else np.zeros(len(self.levels), dtype=bool)
             out: FloatArray = np.interp(part[:, 0], self.levels[~absent, 0], of_level[~absent])
@@ -157,19 +147,8 @@ class Block:
         return out
 
 
-def join(a: Block, b: Block, most: int = 3) -> Block:
-    """Make one block of two: all combinations of their levels.
-
-    Parameters
-    ----------
-    a, b : Block
-        Two features.
-    most : int
-        Grid points kept of a number, spread over its range.
-
-    Returns
-    -------
-    Block
+def join(a: Block, b: Block) -> Block:
+    """Make one block of two: all combinations of their levels, with few grid points of a number.
 
     Examples
     --------
@@ -181,8 +160,8 @@ def join(a: Block, b: Block, most: int = 3) -> Block:
     kept = []
     for block in (a, b):
         n = len(block.labels)
-        few = block.graded and n > most
-        kept.append(np.unique(np.linspace(0, n - 1, most).round().astype(int)) if few else np.arange(n))
+        many = block.graded and n > JOINED
+        kept.append(np.unique(np.linspace(0, n - 1, JOINED).round().astype(int)) if many else np.arange(n))
     pairs = [(i, j) for i in kept[0] for j in kept[1]]
     return Block(
         name=f"{a.name} × {b.name}",
@@ -236,7 +215,6 @@ def make_design(
     *,
     blocks: Mapping[str, Sequence[str]] | None = None,
     categorical: Sequence[str] = (),
-    quantiles: Sequence[float] = QUANTILES,
 ) -> Design:
     """Decide how columns are coded and which values each feature takes.
 
@@ -252,8 +230,6 @@ def make_design(
         Columns that are one feature.
     categorical : sequence of str
         Numeric columns that are codes of categories.
-    quantiles : sequence of float
-        Where a number with many values is toggled.
 
     Returns
     -------
@@ -282,9 +258,8 @@ def make_design(
         part = np.concatenate([c.encode(np.asarray(features[c.name])[inside]) for c in group], axis=1)
         raw = [np.asarray(features[c.name])[inside] for c in group]
         graded = len(group) == 1 and group[0].kind == "number"
-        picked = (
-            _grid(part, group[0].missing, weight[inside], quantiles) if graded else _patterns(part, weight[inside])
-        )  # row numbers
+        w = weight[inside]
+        picked = _grid(part, group[0].missing, w) if graded else _patterns(part, w)  # row numbers
         if len(group) == 1 and group[0].kind == "category":
             picked.sort(key=lambda i: _label(raw[0][i]))
         made.append(
@@ -357,13 +332,13 @@ def _column(name: str, values: NDArray[Any], weight: FloatArray, as_category: bo
     knots: tuple[float, ...] = ()
     if distinct.size > FEW:
         order = np.argsort(present, kind="stable")
-        found = _quantiles(present[order], w[order], KNOTS)
-        found = found[(found > distinct[0]) & (found < distinct[-1])]
-        knots = tuple(float(k) for k in (found - centre) / scale)
+        quartiles = np.unique(present[order][weighted_ranks(w[order], KNOTS)])
+        inner = quartiles[(quartiles > distinct[0]) & (quartiles < distinct[-1])]
+        knots = tuple(float(k) for k in (inner - centre) / scale)
     return Column(name=name, kind="number", centre=centre, scale=scale, missing=bool(absent.any()), knots=knots)
 
 
-def _grid(part: FloatArray, gaps: bool, weight: FloatArray, quantiles: Sequence[float]) -> list[int]:
+def _grid(part: FloatArray, gaps: bool, weight: FloatArray) -> list[int]:
     """Pick rows that carry the observed quantiles of a number, and one that misses it."""
     absent = part[:, -1] == 1 if gaps else np.zeros(len(part), dtype=bool)
     rows = np.flatnonzero(~absent)
@@ -375,22 +350,15 @@ def _grid(part: FloatArray, gaps: bool, weight: FloatArray, quantiles: Sequence[
         if first.size <= FEW:
             picked = [int(order[i]) for i in first]
         else:
-            chosen = _quantiles(values, weight[order], quantiles)
+            chosen = np.unique(values[weighted_ranks(weight[order], QUANTILES)])
             if chosen.size == 1:  # nearly everybody has one value: take quantiles of the others beside it
                 rest = values != chosen[0]
-                chosen = np.union1d(chosen, _quantiles(values[rest], weight[order][rest], RARE_QUANTILES))
+                rare = values[rest][weighted_ranks(weight[order][rest], RARE_QUANTILES)]
+                chosen = np.union1d(chosen, rare)
             picked = [int(order[np.searchsorted(values, v)]) for v in chosen]
     if absent.any():
         picked.append(int(np.flatnonzero(absent)[0]))
     return picked
-
-
-def _quantiles(values: FloatArray, weight: FloatArray, quantiles: Sequence[float]) -> FloatArray:
-    """Return the observed quantiles of sorted values, each once."""
-    total = np.cumsum(weight)
-    spots = np.searchsorted(total, np.asarray(quantiles) * total[-1] * (1 - 1e-12))
-    out: FloatArray = np.unique(values[np.minimum(spots, values.size - 1)])
-    return out
 
 
 def _patterns(part: FloatArray, weight: FloatArray) -> list[int]:

@@ -103,6 +103,11 @@ class Functional:
         """Whether the two distributions' ratio is needed."""
         return self.penalty > 0 and any(name == "da" for name, _ in self.terms)
 
+    @property
+    def kinked(self) -> bool:
+        """Whether it has an absolute value in it, so that it is not smooth in its nuisance models."""
+        return any(name == "cal" for name, _ in self.terms)
+
     def __str__(self) -> str:
         if len(self.terms) == 1 and self.terms[0][1] == 1:
             return self.terms[0][0]
@@ -148,36 +153,31 @@ def functional(measure: str | Mapping[str, float] | Functional, penalty: float =
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Centre:
-    """The means a functional's influence is centred at, one entry per term.
+    """A functional with the means its influence is centred at, one entry per term.
 
     Parameters
     ----------
+    form : Functional
+        The terms.
     ratio : tuple of float
         R, or the mean of the integrand for ``da``.
     scale : tuple of float
         E[d]; 1 for ``da``.
     slope : tuple of float
         c for ``da``, 1 elsewhere.
+    other : tuple of float
+        Mean of n under Q; only ``da`` moves with it.
     """
 
+    form: Functional
     ratio: tuple[float, ...]
     scale: tuple[float, ...]
     slope: tuple[float, ...]
+    other: tuple[float, ...] = ()
 
 
 def means(form: Functional, h: FloatArray, eta: FloatArray, weight: FloatArray) -> FloatArray:
-    """Return E[n] and E[d] of each term.
-
-    Parameters
-    ----------
-    form : Functional
-        The terms.
-    h, eta, weight : ndarray, shape (rows,)
-        Predictions, outcome probabilities (or outcomes) and weights.
-
-    Returns
-    -------
-    ndarray, shape (terms, 2)
+    """Return E[n] and E[d] of each term, shape (terms, 2), from predictions, outcome probabilities and weights.
 
     Examples
     --------
@@ -195,138 +195,116 @@ def means(form: Functional, h: FloatArray, eta: FloatArray, weight: FloatArray) 
     return out
 
 
-def centre(
-    form: Functional,
-    h: FloatArray,
-    eta: FloatArray,
-    weight: FloatArray,
-    *,
-    reference: FloatArray,
-    log_ratio: FloatArray | None = None,
-) -> Centre:
-    """Compute the constants of the influence function.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sample:
+    """Points of P, and the fixed means of Q they are compared with.
 
     Parameters
     ----------
-    form : Functional
-        The terms.
-    h, eta, weight : ndarray, shape (rows,)
-        A sample of P.
+    h, eta : ndarray, shape (rows,)
+        Prediction and outcome probability.
+    weight : ndarray, shape (rows,)
+        Weights (row counts, sampling weights).
     reference : ndarray, shape (terms, 2)
         `means` of a sample of Q, with Q's own outcome model.
-    log_ratio : ndarray, optional
-        log dP/dQ at the rows; needed when the divergence of inputs is penalised.
+    log_ratio : ndarray or None
+        log dP/dQ; needed when the divergence of inputs is penalised.
+    """
 
-    Returns
-    -------
-    Centre
+    h: FloatArray
+    eta: FloatArray
+    weight: FloatArray
+    reference: FloatArray
+    log_ratio: FloatArray | None = None
+
+
+def centre(form: Functional, sample: Sample) -> Centre:
+    """Compute the constants of the influence function.
 
     Examples
     --------
-    >>> h, one = np.array([0.2, 0.6]), np.ones(2)
-    >>> centre(functional("sp"), h, h, one, reference=np.array([[0.1, 1.0]])).ratio
+    >>> h = np.array([0.2, 0.6])
+    >>> centre(functional("sp"), Sample(h=h, eta=h, weight=np.ones(2), reference=np.array([[0.1, 1.0]]))).ratio
     (0.4,)
     """
-    here = means(form, h, eta, weight)
+    here, there = means(form, sample.h, sample.eta, sample.weight), sample.reference
     ratio, scale, slope = [], [], []
     for t, (name, _) in enumerate(form.terms):
         if name == "da":
-            c = float(special.logit(here[t, 0]) - special.logit(reference[t, 0]))
-            extra = 0.0
-            if form.penalty > 0:
-                extra = form.penalty * float(weight @ _given(log_ratio)) / float(weight.sum())
-            ratio.append(c * float(here[t, 0]) + extra)
+            c = float(special.logit(here[t, 0]) - special.logit(there[t, 0]))
+            ratio.append(c * float(here[t, 0]) + _penalty(form, sample))
             scale.append(1.0)
             slope.append(c)
         else:
             ratio.append(float(here[t, 0] / here[t, 1]) if here[t, 1] > 0 else float("nan"))
             scale.append(float(here[t, 1]))
             slope.append(1.0)
-    return Centre(ratio=tuple(ratio), scale=tuple(scale), slope=tuple(slope))
+    other = tuple(there[:, 0].tolist())
+    return Centre(form=form, ratio=tuple(ratio), scale=tuple(scale), slope=tuple(slope), other=other)
 
 
-def value(
-    form: Functional,
-    h: FloatArray,
-    eta: FloatArray,
-    weight: FloatArray,
-    *,
-    reference: FloatArray,
-    log_ratio: FloatArray | None = None,
-) -> float:
+def value(form: Functional, sample: Sample) -> float:
     """Return the signed functional: P's value minus Q's.
-
-    Parameters
-    ----------
-    form, h, eta, weight, reference, log_ratio
-        As in `centre`.
-
-    Returns
-    -------
-    float
 
     Examples
     --------
-    >>> h, one = np.array([0.2, 0.6]), np.ones(2)
-    >>> round(value(functional("sp"), h, h, one, reference=np.array([[0.1, 1.0]])), 12)
+    >>> h = np.array([0.2, 0.6])
+    >>> round(value(functional("sp"), Sample(h=h, eta=h, weight=np.ones(2), reference=np.array([[0.1, 1.0]]))), 12)
     0.3
     """
-    here = means(form, h, eta, weight)
+    here, there = means(form, sample.h, sample.eta, sample.weight), sample.reference
     total = 0.0
     for t, (name, coefficient) in enumerate(form.terms):
         if name == "da":
-            p, q = float(here[t, 0]), float(reference[t, 0])
-            term = float(special.rel_entr(p, q) + special.rel_entr(1 - p, 1 - q))
-            if form.penalty > 0:
-                term += form.penalty * float(weight @ _given(log_ratio)) / float(weight.sum())
+            term = divergence(float(here[t, 0]), float(there[t, 0])) + _penalty(form, sample)
         else:
             with np.errstate(divide="ignore", invalid="ignore"):
-                term = float(here[t, 0] / here[t, 1] - reference[t, 0] / reference[t, 1])
+                term = float(here[t, 0] / here[t, 1] - there[t, 0] / there[t, 1])
         total += coefficient * term
     return total
 
 
-def psi(
-    form: Functional, at: Centre, h: FloatArray, eta: FloatArray, log_ratio: FloatArray | None = None
-) -> FloatArray:
-    """Return the influence function at given points.
-
-    Parameters
-    ----------
-    form : Functional
-        The terms.
-    at : Centre
-        From `centre`.
-    h, eta : ndarray, shape (rows,)
-        Prediction and outcome probability at the points.
-    log_ratio : ndarray, optional
-        log dP/dQ at the points.
-
-    Returns
-    -------
-    ndarray, shape (rows,)
+def divergence(p: float, q: float) -> float:
+    """Return the Kullback-Leibler divergence of two coins.
 
     Examples
     --------
-    >>> h, one = np.array([0.2, 0.6]), np.ones(2)
-    >>> at = centre(functional("sp"), h, h, one, reference=np.array([[0.1, 1.0]]))
-    >>> psi(functional("sp"), at, h, h).round(12).tolist()
+    >>> round(divergence(0.5, 0.25), 6)
+    0.143841
+    """
+    return float(special.rel_entr(p, q) + special.rel_entr(1 - p, 1 - q))
+
+
+def _penalty(form: Functional, sample: Sample) -> float:
+    if not form.penalty > 0:
+        return 0.0
+    return form.penalty * float(sample.weight @ _given(sample.log_ratio)) / float(sample.weight.sum())
+
+
+def psi(at: Centre, h: FloatArray, eta: FloatArray, log_ratio: FloatArray | None = None) -> FloatArray:
+    """Return the influence function at points with these predictions, outcome probabilities and log dP/dQ.
+
+    Examples
+    --------
+    >>> h = np.array([0.2, 0.6])
+    >>> at = centre(functional("sp"), Sample(h=h, eta=h, weight=np.ones(2), reference=np.array([[0.1, 1.0]])))
+    >>> psi(at, h, h).round(12).tolist()
     [-0.2, 0.2]
     """
     out = np.empty_like(h)
     for start in range(0, len(h), _CHUNK):
         rows = slice(start, start + _CHUNK)
-        out[rows] = _psi(form, at, h[rows], eta[rows], None if log_ratio is None else log_ratio[rows])
+        out[rows] = _psi(at, h[rows], eta[rows], None if log_ratio is None else log_ratio[rows])
     return out
 
 
-def _psi(form: Functional, at: Centre, h: FloatArray, eta: FloatArray, log_ratio: FloatArray | None) -> FloatArray:
+def _psi(at: Centre, h: FloatArray, eta: FloatArray, log_ratio: FloatArray | None) -> FloatArray:
     out: FloatArray | float = 0.0
-    for (name, coefficient), ratio, scale, slope in zip(form.terms, at.ratio, at.scale, at.slope, strict=True):
+    for (name, coefficient), ratio, scale, slope in zip(at.form.terms, at.ratio, at.scale, at.slope, strict=True):
         if name == "da":
             term = coefficient * (slope * h - ratio)
-            if form.penalty > 0:
-                term = term + coefficient * form.penalty * _given(log_ratio)
+            if at.form.penalty > 0:
+                term = term + coefficient * at.form.penalty * _given(log_ratio)
         elif name == "fpr":  # the default measure, with two multiplications less
             term = (h - ratio) * ((1 - eta) * (coefficient / scale))
         else:
@@ -336,66 +314,25 @@ def _psi(form: Functional, at: Centre, h: FloatArray, eta: FloatArray, log_ratio
     return np.asarray(out, dtype=np.float64)
 
 
-def psi_slopes(form: Functional, at: Centre, h: FloatArray, eta: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-    """Return the slopes of `psi` in h, in eta and in log_ratio, the centre held fixed.
-
-    Parameters
-    ----------
-    form, at, h, eta
-        As in `psi`.
-
-    Returns
-    -------
-    slope_h, slope_eta : ndarray, shape (rows,)
-    slope_log_ratio : float
+def psi_slopes(at: Centre, h: FloatArray, eta: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+    """Return the slopes of `psi` in h, in eta (both of shape (rows,)) and in log_ratio, the centre held fixed.
 
     Examples
     --------
-    >>> at = Centre(ratio=(0.4,), scale=(0.5,), slope=(1.0,))
-    >>> found = psi_slopes(functional("fpr"), at, np.array([0.6]), np.array([0.5]))
-    >>> [np.round(s, 12).tolist() for s in found]
+    >>> at = Centre(form=functional("fpr"), ratio=(0.4,), scale=(0.5,), slope=(1.0,))
+    >>> [np.round(s, 12).tolist() for s in psi_slopes(at, np.array([0.6]), np.array([0.5]))]
     [[1.0], [-0.4], 0.0]
     """
     by_h, by_eta, by_ratio = np.zeros_like(h), np.zeros_like(h), 0.0
-    for (name, coefficient), ratio, scale, slope in zip(form.terms, at.ratio, at.scale, at.slope, strict=True):
+    for (name, coefficient), ratio, scale, slope in zip(at.form.terms, at.ratio, at.scale, at.slope, strict=True):
         if name == "da":
             by_h += coefficient * slope
-            by_ratio += coefficient * form.penalty
+            by_ratio += coefficient * at.form.penalty
         else:
             n_h, n_e, d_h, d_e = TERMS[name].slopes(h, eta)
             by_h += (n_h - ratio * d_h) * (coefficient / scale)
             by_eta += (n_e - ratio * d_e) * (coefficient / scale)
     return by_h, by_eta, by_ratio
-
-
-def correction(influence: FloatArray, weight: FloatArray, sign: float = 1.0) -> FloatArray:
-    """Return the direction of steepest descent, of mean 0 and variance 1 ([wang2019] eq. 6).
-
-    Parameters
-    ----------
-    influence : ndarray, shape (rows,)
-        `psi` at a sample of P.
-    weight : ndarray, shape (rows,)
-        The sample's weights.
-    sign : float
-        Sign of the functional: psi belongs to the signed value, and -1 turns it into that of its size.
-
-    Returns
-    -------
-    ndarray, shape (rows,)
-        NaN where psi does not vary.
-
-    Examples
-    --------
-    >>> correction(np.array([-0.2, 0.2]), np.ones(2)).round(12).tolist()
-    [1.0, -1.0]
-    """
-    total = weight.sum()
-    middle = influence - (weight @ influence) / total
-    spread = float(np.sqrt((weight @ middle**2) / total))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        out: FloatArray = -np.sign(sign) * middle / spread
-    return out
 
 
 def _given(log_ratio: FloatArray | None) -> FloatArray:

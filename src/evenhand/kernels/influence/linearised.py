@@ -14,14 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from evenhand.kernels.influence.functionals import TERMS, Centre, Functional
+from evenhand.kernels.influence.functionals import TERMS, Centre
 from evenhand.kernels.influence.nuisance import with_products
 from evenhand.kernels.influence.set_features import Toggles
+from evenhand.kernels.influence.shifted_predictions import Rows
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 _CHUNK = 16384
+# Chance of finding a product where there is none (Bonferroni), and how many are kept, the clearest first.
+_CHANCE, _MOST = 0.01, 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -30,8 +34,6 @@ class Equation:
 
     Parameters
     ----------
-    coef : ndarray, shape (1 + columns,)
-        Intercept and coefficients of the fit of all rows.
     residual : ndarray, shape (rows,)
         Outcome minus cross-fitted probability; 0 for rows outside the fit.
     bread : ndarray, shape (1 + columns, 1 + columns)
@@ -40,21 +42,15 @@ class Equation:
         Products of columns in the fit; they count as columns above.
     """
 
-    coef: FloatArray
     residual: FloatArray
     bread: FloatArray
     products: tuple[tuple[int, int], ...] = ()
 
 
 def equation(
-    X: FloatArray,
-    target: FloatArray,
-    probability: FloatArray,
-    weight: FloatArray,
-    coef: FloatArray,
-    l2: float,
+    X: FloatArray, target: FloatArray, probability: FloatArray, weight: FloatArray, l2: float,
     products: tuple[tuple[int, int], ...] = (),
-) -> Equation:
+) -> Equation:  # fmt: skip
     """Set up the estimating equation of a logistic fit.
 
     Parameters
@@ -65,8 +61,6 @@ def equation(
         Outcome and cross-fitted probability.
     weight : ndarray, shape (rows,)
         Weights in the fit; 0 for rows outside it.
-    coef : ndarray, shape (1 + columns,)
-        The fit of all rows.
     l2 : float
         Its penalty.
     products : tuple of (int, int)
@@ -79,8 +73,7 @@ def equation(
     Examples
     --------
     >>> X, y = np.array([[0.0], [1.0]]), np.array([0.0, 1.0])
-    >>> e = equation(X, y, np.full(2, 0.5), np.ones(2), np.zeros(2), 1.0)
-    >>> e.bread.shape
+    >>> equation(X, y, np.full(2, 0.5), np.ones(2), 1.0).bread.shape
     (2, 2)
     """
     p = X.shape[1] + len(products)
@@ -92,7 +85,7 @@ def equation(
         hessian += design.T @ (design * curve[:, None])
     hessian[np.arange(1, p + 1), np.arange(1, p + 1)] += l2
     residual = np.where(weight > 0, target - probability, 0.0)
-    return Equation(coef=coef, residual=residual, bread=np.linalg.pinv(hessian), products=products)
+    return Equation(residual=residual, bread=np.linalg.pinv(hessian), products=products)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -120,53 +113,54 @@ class Population:
     h: FloatArray
     eta: FloatArray
 
+    @property
+    def weight(self) -> FloatArray:
+        """Weight of each record."""
+        out: FloatArray = self.count * self.unit
+        return out
+
+    def corrected(self, variance: FloatArray, pulls: Mapping[str, FloatArray]) -> FloatArray:
+        """Return variances with the rows that the coefficients of the largest fit have used up."""
+        n = float(self.count[self.inside].sum())
+        spent = max((pull.shape[1] for pull in pulls.values()), default=1)
+        return variance * (n / max(n - spent, 1.0))
+
 
 def score_covariance(
-    toggles: Toggles,
-    averaged: NDArray[np.int64],
-    people: Population,
-    form: Functional,
-    at: Centre,
-    reference: FloatArray,
-    equations: Mapping[str, Equation],
-    *,
-    stand_for: NDArray[np.int64] | None = None,
-) -> FloatArray:
+    toggles: Toggles, rows: Rows, people: Population, at: Centre, equations: Mapping[str, Equation], *,
+    stand_for: IntArray | None = None,
+) -> FloatArray:  # fmt: skip
     """Return the covariance matrix of proxy scores.
 
     Parameters
     ----------
     toggles : Toggles
         Made with ``linear=True``.
-    averaged : ndarray of int, shape (averaged rows,)
-        The rows of `people` the scores average over, in the order of ``toggles.rows``.
+    rows : Rows
+        The rows of `people` the scores average over.
     people : Population
         All rows.
-    form, at : Functional, Centre
+    at : Centre
         What psi belongs to.
-    reference : ndarray, shape (terms, 2)
-        Means of Q.
     equations : mapping of str to Equation
         By source ("h", "eta", "member"), for those that were learned by logistic regression.
     stand_for : ndarray of int, optional
-        The rows that were averaged in truth, when `averaged` is a part of them that was looked at in detail.
+        The rows that were averaged in truth, when `rows` are a part of them that was looked at in detail.
 
     Returns
     -------
     ndarray, shape (blocks, blocks)
     """
-    weight = people.count * people.unit
+    weight, averaged = people.weight, rows.number
     total = float(weight[people.inside].sum())
     slopes = {name: table.copy() for name, table in toggles.slopes.items()}
     if "eta" in slopes:
-        slopes["eta"] += _centre_slopes(
-            toggles, people, form, at, weight / total, with_products(people.X, equations["eta"].products)
-        )
+        X = with_products(people.X, equations["eta"].products)
+        slopes["eta"] += _centre_slopes(toggles, people, at, weight / total, X)
     pulls = {name: slopes[name] @ equations[name].bread for name in slopes}  # (blocks, 1 + columns)
     position = np.full(len(weight), -1)
     position[averaged] = np.arange(len(averaged))
-    behind = averaged if stand_for is None else stand_for
-    mass = float(weight[behind].sum())
+    mass = float(weight[averaged if stand_for is None else stand_for].sum())
     spread = people.count * people.unit**2
     if stand_for is not None:
         stands = np.ones(len(weight))
@@ -175,28 +169,24 @@ def score_covariance(
         spread = spread * stands
     out = np.zeros((len(toggles.score), len(toggles.score)))
     for start in range(0, len(weight), _CHUNK):
-        rows = slice(start, start + _CHUNK)
-        share = _centre_shares(toggles, form, at, reference, people, rows, total, weight)
-        spot = position[rows]
+        some = slice(start, start + _CHUNK)
+        share = _centre_shares(toggles, people, at, weight, total, some)
+        spot = position[some]
         seen = spot >= 0
         share[seen] += (toggles.rows[spot[seen]] - toggles.score) / mass
         for name, pull in pulls.items():
-            design = with_one(people.X[rows], equations[name].products)
-            share += (design * equations[name].residual[rows][:, None]) @ pull.T
-        out += share.T @ (share * spread[rows][:, None])
-    n = float(people.count[people.inside].sum())
-    spent = max((pull.shape[1] for pull in pulls.values()), default=1)
-    return out * (n / max(n - spent, 1.0))
+            design = with_one(people.X[some], equations[name].products)
+            share += (design * equations[name].residual[some][:, None]) @ pull.T
+        out += share.T @ (share * spread[some][:, None])
+    return people.corrected(out, pulls)
 
 
-def _centre_slopes(
-    toggles: Toggles, people: Population, form: Functional, at: Centre, weight: FloatArray, X: FloatArray
-) -> FloatArray:
+def _centre_slopes(toggles: Toggles, people: Population, at: Centre, weight: FloatArray, X: FloatArray) -> FloatArray:
     """Slope of the scores in eta's coefficients through the centre: E[n] / E[d] and E[d] use eta too."""
     w = np.where(people.inside, weight, 0.0)
     curve = people.eta * (1 - people.eta)
     out = np.zeros((len(toggles.score), 1 + X.shape[1]))
-    for t, (name, _) in enumerate(form.terms):
+    for t, (name, _) in enumerate(at.form.terms):
         if name == "da":
             continue
         _, n_e, _, d_e = TERMS[name].slopes(people.h, people.eta)
@@ -209,23 +199,15 @@ def _centre_slopes(
 
 
 def _centre_shares(
-    toggles: Toggles,
-    form: Functional,
-    at: Centre,
-    reference: FloatArray,
-    people: Population,
-    rows: slice,
-    total: float,
-    weight: FloatArray,
+    toggles: Toggles, people: Population, at: Centre, weight: FloatArray, total: float, some: slice
 ) -> FloatArray:
     """Each row's part in the scores through the means of the centre, per unit of weight."""
-    inside = people.inside[rows]
-    h, eta = people.h[rows], people.eta[rows]
+    inside, h, eta = people.inside[some], people.h[some], people.eta[some]
     out = np.zeros((len(h), len(toggles.score)))
-    for t, (name, _) in enumerate(form.terms):
+    for t, (name, _) in enumerate(at.form.terms):
         if name == "da":
             # c = logit E_P[h] - logit E_Q[h]
-            p, q = float(weight[people.inside] @ people.h[people.inside]) / total, float(reference[t, 0])
+            p, q = float(weight[people.inside] @ people.h[people.inside]) / total, at.other[t]
             other = float(weight[~people.inside].sum())
             part = np.where(inside, (h - p) / (p * (1 - p) * total), -(h - q) / (q * (1 - q) * other))
             out += part[:, None] * toggles.by_slope[:, t]
@@ -237,33 +219,17 @@ def _centre_shares(
     return out
 
 
-def missed_products(
-    X: FloatArray,
-    fit: Equation,
-    probability: FloatArray,
-    count: FloatArray,
-    unit: FloatArray,
-    pairs: Sequence[tuple[int, int]],
-    *,
-    alpha: float = 0.01,
-    most: int = 12,
-) -> tuple[tuple[int, int], ...]:
+def missed_products(people: Population, fit: Equation, pairs: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     """Find products of columns that a fit should have had, by score tests.
 
     Parameters
     ----------
-    X : ndarray, shape (rows, columns)
-        Inputs of the rows in the fit.
+    people : Population
+        The rows in the fit, with its probabilities as eta.
     fit : Equation
         The fit, with residuals of these rows.
-    probability, count, unit : ndarray, shape (rows,)
-        Its probabilities; rows per record and weight of each.
     pairs : sequence of (int, int)
         Candidates.
-    alpha : float
-        Chance of finding any where there is none (Bonferroni).
-    most : int
-        Return at most so many, the clearest first.
 
     Returns
     -------
@@ -275,15 +241,16 @@ def missed_products(
     >>> X = rng.normal(size=(800, 2))
     >>> y = (X[:, 0] * X[:, 1] > 0).astype(float)
     >>> one, half = np.ones(800), np.full(800, 0.5)
-    >>> missed_products(X, equation(X, y, half, one, np.zeros(3), 1.0), half, one, one, [(0, 1)])
+    >>> people = Population(X=X, inside=one > 0, count=one, unit=one, h=half, eta=half)
+    >>> missed_products(people, equation(X, y, half, one, 1.0), [(0, 1)])
     ((0, 1),)
     """
-    weight = count * unit
+    X, weight = people.X, people.weight
     design = with_one(X)
-    curved = design * (weight * probability * (1 - probability))[:, None]
+    curved = design * (weight * people.eta * (1 - people.eta))[:, None]
     pulled = weight * fit.residual
-    spread = count * (unit * fit.residual) ** 2
-    found: list[tuple[float, tuple[int, int]]] = []
+    spread = people.count * (people.unit * fit.residual) ** 2
+    sizes: list[tuple[float, tuple[int, int]]] = []
     for start in range(0, len(pairs), 32):
         some = pairs[start : start + 32]
         V = np.stack([X[:, a] * X[:, b] for a, b in some], axis=1)
@@ -291,10 +258,10 @@ def missed_products(
         score, variance = pulled @ V, spread @ V**2
         with np.errstate(divide="ignore", invalid="ignore"):
             size = np.where(variance > 1e-12 * len(X), score**2 / variance, 0.0)
-        found += [(float(z), pair) for z, pair in zip(size, some, strict=True)]
-    cut = float(special.chdtri(1, alpha / max(len(pairs), 1)))
-    clear = sorted((f for f in found if f[0] > cut), key=lambda f: (-f[0], f[1]))
-    return tuple(pair for _, pair in clear[:most])
+        sizes += [(float(z), pair) for z, pair in zip(size, some, strict=True)]
+    cut = float(special.chdtri(1, _CHANCE / max(len(pairs), 1)))
+    clear = sorted((f for f in sizes if f[0] > cut), key=lambda f: (-f[0], f[1]))
+    return tuple(pair for _, pair in clear[:_MOST])
 
 
 def with_one(X: FloatArray, products: Sequence[tuple[int, int]] = ()) -> FloatArray:

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.kernels.influence.design import Block
-from evenhand.kernels.influence.functionals import Centre, Functional, psi
-from evenhand.kernels.influence.shifted_predictions import LogisticReader, Reader
+from evenhand.kernels.influence.functionals import Centre, psi
+from evenhand.kernels.influence.shifted_predictions import Chunk, LogisticReader
 
 FloatArray = NDArray[np.float64]
 
@@ -38,31 +38,19 @@ class Bilinear:
     D: float
 
 
-def bilinear(form: Functional, at: Centre) -> Bilinear | None:
-    """Read the four coefficients of an influence function off its values in the corners.
-
-    Parameters
-    ----------
-    form : Functional
-        What psi belongs to.
-    at : Centre
-        Its constants.
-
-    Returns
-    -------
-    Bilinear or None
-        None when psi is not of this form.
+def bilinear(at: Centre) -> Bilinear | None:
+    """Read the four coefficients of an influence function off its values in the corners; None when it has others.
 
     Examples
     --------
     >>> from evenhand.kernels.influence.functionals import functional
-    >>> bilinear(functional("fpr"), Centre(ratio=(0.25,), scale=(0.5,), slope=(1.0,)))
+    >>> bilinear(Centre(form=functional("fpr"), ratio=(0.25,), scale=(0.5,), slope=(1.0,)))
     Bilinear(k=0.0, B=0.0, C=1.5, D=-2.0)
     """
-    if form.uses_log_ratio or any(name == "cal" for name, _ in form.terms):
+    if at.form.uses_log_ratio or at.form.kinked:
         return None
     h, eta = np.array([1.0, 0.0, 1.0, 0.0]), np.array([1.0, 1.0, 0.0, 0.0])
-    k, by_u, by_v, both = (float(v) for v in psi(form, at, h, eta))
+    k, by_u, by_v, both = (float(v) for v in psi(at, h, eta))
     return Bilinear(k, by_u - k, by_v - k, both - by_u - by_v + k)
 
 
@@ -169,21 +157,7 @@ class Odds:
         return float(self.one @ change), sums + self.shape.k * self.total
 
 
-def open_odds(shape: Bilinear, readers: dict[str, Reader], weight: FloatArray) -> Odds | None:
-    """Open a chunk for fast scores, or return None when a source is not a plain logistic fit.
-
-    Parameters
-    ----------
-    shape : Bilinear
-        The influence function.
-    readers : dict of str to reader
-        From `readers_of`.
-    weight : ndarray, shape (rows,)
-        Row weights.
-
-    Returns
-    -------
-    Odds or None
-    """
-    logistic = {name: r for name, r in readers.items() if isinstance(r, LogisticReader)}
-    return Odds(shape, logistic, weight) if len(logistic) == len(readers) else None
+def open_odds(shape: Bilinear, chunk: Chunk) -> Odds | None:
+    """Open a chunk for fast scores, or return None when a source is not a plain logistic fit."""
+    logistic = {name: r for name, r in chunk.readers.items() if isinstance(r, LogisticReader)}
+    return Odds(shape, logistic, chunk.weight) if len(logistic) == len(chunk.readers) else None

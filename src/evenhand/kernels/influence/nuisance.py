@@ -74,18 +74,7 @@ class EstimatorFolds:
 
 
 def with_products(X: FloatArray, products: Sequence[tuple[int, int]]) -> FloatArray:
-    """Append products of columns to a matrix.
-
-    Parameters
-    ----------
-    X : ndarray, shape (rows, columns)
-        Inputs.
-    products : sequence of (int, int)
-        Which columns to multiply.
-
-    Returns
-    -------
-    ndarray, shape (rows, columns + products)
+    """Append products of pairs of columns to a matrix.
 
     Examples
     --------
@@ -199,19 +188,6 @@ def cross_fit(
 
 def predict_folds(learned: Learned, X: FloatArray, fold: IntArray) -> FloatArray:
     """Predict each row with the fit that did not see its fold.
-
-    Parameters
-    ----------
-    learned : Learned
-        From `cross_fit`.
-    X : ndarray, shape (rows, columns)
-        Inputs.
-    fold : ndarray of int, shape (rows,)
-        Each row's fold.
-
-    Returns
-    -------
-    ndarray, shape (rows,)
 
     Examples
     --------
@@ -347,6 +323,6 @@ def _one_thread() -> AbstractContextManager[Any]:
 
 def _proba(estimator: Any, X: FloatArray) -> FloatArray:
     with _one_thread():
-        found = np.asarray(estimator.predict_proba(X), dtype=np.float64)[:, 1]
-    out: FloatArray = np.clip(found, EDGE, 1 - EDGE)
+        probability = np.asarray(estimator.predict_proba(X), dtype=np.float64)[:, 1]
+    out: FloatArray = np.clip(probability, EDGE, 1 - EDGE)
     return out

@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.kernels.influence.design import Block
-from evenhand.kernels.influence.functionals import TERMS, Centre, Functional, psi, psi_slopes
+from evenhand.kernels.influence.functionals import TERMS, Centre, psi, psi_slopes
 from evenhand.kernels.influence.logistic_scores import bilinear, open_odds
 from evenhand.kernels.influence.nuisance import LogisticFolds, with_products
-from evenhand.kernels.influence.shifted_predictions import Reader, Sources, chunks, readers_of, turned
+from evenhand.kernels.influence.shifted_predictions import Chunk, Rows, Sources
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -58,40 +58,21 @@ class Toggles:
     by_slope: FloatArray
 
 
-def toggle(
-    blocks: Sequence[Block],
-    X: FloatArray,
-    weight: FloatArray,
-    fold: IntArray,
-    form: Functional,
-    at: Centre,
-    sources: Sources,
-    *,
-    linear: bool = False,
-    number: IntArray | None = None,
-) -> Toggles:
+def toggle(blocks: Sequence[Block], rows: Rows, at: Centre, sources: Sources, *, linear: bool = False) -> Toggles:
     """Compute the proxy score of every block.
 
     Parameters
     ----------
     blocks : sequence of Block
         The features, or pairs of them.
-    X : ndarray, shape (rows, columns)
-        A sample of P, or a matrix of which `number` picks it.
-    weight : ndarray, shape (rows,)
-        Weights.
-    fold : ndarray of int, shape (rows,)
-        The fold of each row, sorted.
-    form : Functional
-        What psi belongs to.
+    rows : Rows
+        Rows of P.
     at : Centre
-        Its constants.
+        What psi belongs to, and its constants.
     sources : Sources
         Where h, eta and the ratio of distributions come from.
     linear : bool
         Collect slopes too.
-    number : ndarray of int, optional
-        The rows of the sample, in order; all by default. A model is asked by these numbers.
 
     Returns
     -------
@@ -104,49 +85,37 @@ def toggle(
     >>> columns = {"a": np.array([0.0, 1.0]), "b": np.array([0.0, 1.0])}
     >>> design = make_design(columns, np.ones(2), np.ones(2, dtype=bool))
     >>> model = lambda rows, block, level: np.full(len(rows), 0.5 + 0.2 * level * (block.name == "a"))
-    >>> at = Centre(ratio=(0.5,), scale=(1.0,), slope=(1.0,))
-    >>> found = toggle(design.blocks, design.encode(columns), np.ones(2), np.zeros(2, dtype=int),
-    ...                functional("sp"), at, Sources(h=model))
-    >>> found.score.round(12).tolist()
+    >>> at = Centre(form=functional("sp"), ratio=(0.5,), scale=(1.0,), slope=(1.0,))
+    >>> rows = Rows(design.encode(columns), np.ones(2), np.zeros(2, dtype=int), np.arange(2))
+    >>> toggle(design.blocks, rows, at, Sources(h=model)).score.round(12).tolist()
     [0.2, 0.0]
     """
-    shape = None if linear else bilinear(form, at)
-    shown = np.arange(len(X)) if number is None else number
-    weight, fold = (weight, fold) if number is None else (weight[number], fold[number])
-    rows = np.zeros((len(shown) if linear else 0, len(blocks)))
-
-    def run(piece: tuple[int, slice]) -> _Tally:
-        k, some = piece
-        part = X[some] if number is None else X[number[some]]
-        columns = turned(part)  # (columns, chunk)
-        readers = readers_of(sources, k, columns, shown[some])
-        tally = _Tally(blocks, X.shape[1], len(form.terms), sources)
-        changes = np.zeros((len(blocks), columns.shape[1])) if linear else None
-        quick = None if shape is None else open_odds(shape, readers, weight[some])
-        for b, block in enumerate(blocks):
-            quickly = None if quick is None else quick.score(block, columns)
-            if quickly is None:
-                _toggle_block(b, block, columns, weight[some], form, at, readers, tally, changes)
-            else:
-                tally.score[b], tally.profile[b] = quickly
-        if changes is not None:
-            rows[some] = changes.T
-            tally.close(columns)
-        return tally
-
-    whole = _Tally(blocks, X.shape[1], len(form.terms), sources)
+    shape = None if linear else bilinear(at)
+    changes = np.zeros((len(rows.number) if linear else 0, len(blocks)))
+    whole = _Tally(blocks, at, rows.X.shape[1], sources)
     # Not in threads: the pieces fit the cache and are so short that two threads take longer than one.
-    for piece in chunks(fold):
-        whole.add(run(piece))
-    return whole.toggles(1 / float(weight.sum()), rows)
+    for chunk in rows.opened(sources):
+        tally = _Tally(blocks, at, rows.X.shape[1], sources)
+        quick = None if shape is None else open_odds(shape, chunk)
+        for b, block in enumerate(blocks):
+            quickly = None if quick is None else quick.score(block, chunk.columns)
+            if quickly is not None:
+                tally.score[b], tally.profile[b] = quickly
+            else:
+                change = tally.set_block(b, chunk, linear=linear)
+                if linear:
+                    changes[chunk.place, b] = change
+        tally.close(chunk.columns)
+        whole.add(tally)
+    return whole.toggles(1 / float(rows.mass.sum()), changes)
 
 
 class _Tally:
     """Sums over the rows of one chunk, or of all."""
 
-    def __init__(self, blocks: Sequence[Block], p: int, n_terms: int, sources: Sources):
-        n_blocks = len(blocks)
-        self.where = [list(b.where) for b in blocks]
+    def __init__(self, blocks: Sequence[Block], at: Centre, p: int, sources: Sources):
+        n_blocks, n_terms = len(blocks), len(at.form.terms)
+        self.blocks, self.at = blocks, at
         self.score = np.zeros(n_blocks)
         self.profile = [np.zeros(len(b.levels)) for b in blocks]
         self.products = {name: s.products for name, s in sources.named() if isinstance(s, LogisticFolds)}
@@ -155,13 +124,61 @@ class _Tally:
         self.pulls: dict[str, dict[int, FloatArray]] = {name: {} for name in self.products}
         self.by_ratio, self.by_scale, self.by_slope = (np.zeros((n_blocks, n_terms)) for _ in range(3))
 
+    def set_block(self, b: int, chunk: Chunk, *, linear: bool) -> FloatArray | float:
+        """Set one block to each of its levels; return the change of psi in each row, and collect slopes if asked."""
+        block, w = self.blocks[b], chunk.weight
+        h, eta = chunk.predictions(block)
+        ratio: list[FloatArray | None] = [None] * len(h)
+        if "member" in chunk.readers:
+            ratio = [-z for z in chunk.readers["member"].logits(block)]  # constants cancel in differences
+        values = [psi(self.at, a, e, r) for a, e, r in zip(h, eta, ratio, strict=True)]
+        for v, of_level in enumerate(values):
+            self.profile[b][v] = w @ of_level
+        if len(values) == 1:
+            return 0.0
+        top, low = _extremes(values)
+        change = top.of(values) - low.of(values)
+        self.score[b] = w @ change
+        if linear:
+            for sign, end in ((1.0, top), (-1.0, low)):
+                h_at = end.of(h)
+                self._add_slopes(b, chunk, sign, end, h_at, end.of(eta) if "eta" in chunk.readers else h_at)
+        return change
+
+    def _add_slopes(self, b: int, chunk: Chunk, sign: float, end: _End, h: FloatArray, eta: FloatArray) -> None:
+        """Add the slopes of psi at one end in the coefficients of logistic fits and in the centre."""
+        block, w, at = self.blocks[b], chunk.weight, self.at
+        by_h, by_eta, by_member = psi_slopes(at, h, eta)
+        for name, table in self.slopes.items():
+            if name == "member":
+                pull = np.full(len(w), -sign * by_member) * w
+            else:
+                prob, by = (h, by_h) if name == "h" else (eta, by_eta)
+                pull = sign * w * by * prob * (1 - prob)
+            table[b, 0] += pull.sum()
+            if self.products[name]:
+                changed = chunk.columns.T.copy()
+                changed[:, list(block.where)] = block.levels[end.level]
+                table[b, 1:] += pull @ with_products(changed, self.products[name])
+            else:
+                of_level = np.bincount(end.level, weights=pull, minlength=len(block.levels))
+                table[b, 1 + np.array(block.where)] += of_level @ block.levels
+                self.pulls[name][b] = self.pulls[name][b] + pull if b in self.pulls[name] else pull
+        for t, (name, coefficient) in enumerate(at.form.terms):
+            if name == "da":
+                self.by_slope[b, t] += sign * coefficient * float(w @ h)
+                continue
+            n, d = TERMS[name].parts(h, eta)
+            self.by_ratio[b, t] -= sign * coefficient * float(np.sum(w * d)) / at.scale[t]
+            self.by_scale[b, t] -= sign * coefficient * float(w @ (n - at.ratio[t] * d)) / at.scale[t] ** 2
+
     def close(self, columns: FloatArray) -> None:
         """Turn the rows' pulls into slopes."""
         for name, pulls in self.pulls.items():
             if pulls:
                 gained = np.stack(list(pulls.values())) @ columns.T  # (blocks, columns)
                 for row, b in zip(gained, pulls, strict=True):
-                    row[self.where[b]] = 0.0
+                    row[list(self.blocks[b].where)] = 0.0
                     self.slopes[name][b, 1:] += row
         self.pulls = {}
 
@@ -188,65 +205,6 @@ class _Tally:
             by_scale=self.by_scale,
             by_slope=self.by_slope,
         )
-
-
-def _toggle_block(
-    b: int,
-    block: Block,
-    columns: FloatArray,
-    w: FloatArray,
-    form: Functional,
-    at: Centre,
-    readers: dict[str, Reader],
-    tally: _Tally,
-    changes: FloatArray | None,
-) -> None:
-    """Add one block's sums; with `changes` to fill, its slopes too."""
-    h = readers["h"].levels(block)
-    eta = readers["eta"].levels(block) if "eta" in readers else h
-    ratio: list[FloatArray | None] = [None] * len(h)
-    if "member" in readers:
-        ratio = [-z for z in readers["member"].logits(block)]  # constants cancel in differences
-    values = [psi(form, at, a, e, r) for a, e, r in zip(h, eta, ratio, strict=True)]
-    for v, found in enumerate(values):
-        tally.profile[b][v] = w @ found
-    if len(values) == 1:
-        return
-    top, low = _extremes(values)
-    change = top.of(values) - low.of(values)
-    tally.score[b] = w @ change
-    if changes is None:
-        return
-    changes[b] = change
-    common: dict[str, FloatArray] = {}
-    for sign, end in ((1.0, top), (-1.0, low)):
-        h_at = end.of(h)
-        eta_at = end.of(eta) if "eta" in readers else h_at
-        by_h, by_eta, by_member = psi_slopes(form, at, h_at, eta_at)
-        for name, table in tally.slopes.items():
-            if name == "member":
-                pull = np.full(len(w), -sign * by_member) * w
-            else:
-                prob, by = (h_at, by_h) if name == "h" else (eta_at, by_eta)
-                pull = sign * w * by * prob * (1 - prob)
-            table[b, 0] += pull.sum()
-            if tally.products[name]:
-                changed = columns.T.copy()
-                changed[:, list(block.where)] = block.levels[end.level]
-                table[b, 1:] += pull @ with_products(changed, tally.products[name])
-            else:
-                of_level = np.bincount(end.level, weights=pull, minlength=len(values))
-                table[b, 1 + np.array(block.where)] += of_level @ block.levels
-                common[name] = common[name] + pull if name in common else pull
-        for t, (name, coefficient) in enumerate(form.terms):
-            if name == "da":
-                tally.by_slope[b, t] += sign * coefficient * float(w @ h_at)
-                continue
-            n, d = TERMS[name].parts(h_at, eta_at)
-            tally.by_ratio[b, t] -= sign * coefficient * float(np.sum(w * d)) / at.scale[t]
-            tally.by_scale[b, t] -= sign * coefficient * float(w @ (n - at.ratio[t] * d)) / at.scale[t] ** 2
-    for name, pull in common.items():
-        tally.pulls[name][b] = pull
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ could memorise rows and are asked for the fit without the row's fold.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,8 +50,8 @@ class Sources:
 
     def named(self) -> list[tuple[str, Learned | Opaque]]:
         """Return the sources there are, by name."""
-        found = (("h", self.h), ("eta", self.eta), ("member", self.member))
-        return [(name, s) for name, s in found if s is not None]
+        every = (("h", self.h), ("eta", self.eta), ("member", self.member))
+        return [(name, s) for name, s in every if s is not None]
 
 
 class LogisticReader:
@@ -85,8 +85,20 @@ class LogisticReader:
         return out
 
 
-class PlainReader:
-    """A probability that must be predicted anew for each level."""
+class _Predicted:
+    """A probability that is predicted anew for each level."""
+
+    def levels(self, block: Block) -> list[FloatArray]:
+        """Return the prediction at each level."""
+        raise NotImplementedError
+
+    def logits(self, block: Block) -> list[FloatArray]:
+        """Return the logit at each level."""
+        return [special.logit(p) for p in self.levels(block)]
+
+
+class PlainReader(_Predicted):
+    """A learned probability without a formula for changed inputs."""
 
     def __init__(self, source: Learned, k: int, columns: FloatArray):
         self.source, self.k, self.columns = source, k, columns
@@ -102,12 +114,8 @@ class PlainReader:
             out.append(self.source.whole(X) if logistic else self.source.fold(X, self.k))
         return out
 
-    def logits(self, block: Block) -> list[FloatArray]:
-        """Return the logit at each level."""
-        return [special.logit(p) for p in self.levels(block)]
 
-
-class ModelReader:
+class ModelReader(_Predicted):
     """The judged model itself."""
 
     def __init__(self, source: Opaque, rows: IntArray):
@@ -117,38 +125,85 @@ class ModelReader:
         """Return the prediction at each level."""
         return [self.source(self.rows, block, v) for v in range(len(block.levels))]
 
-    def logits(self, block: Block) -> list[FloatArray]:
-        """Return the logit at each level."""
-        return [special.logit(p) for p in self.levels(block)]
-
 
 Reader = LogisticReader | PlainReader | ModelReader
 
 
-def readers_of(sources: Sources, k: int, columns: FloatArray, rows: IntArray) -> dict[str, Reader]:
-    """Open every source at some rows of one fold.
+@dataclass(frozen=True, slots=True, eq=False)
+class Chunk:
+    """A few rows of one fold with every source opened there.
 
     Parameters
     ----------
-    sources : Sources
-        Where predictions come from.
-    k : int
-        The rows' fold.
+    place : slice
+        Their places among all rows that are averaged over.
     columns : ndarray, shape (columns, rows)
         Their inputs, one row per column.
-    rows : ndarray of int, shape (rows,)
-        Their numbers, for a model that is asked by row.
-
-    Returns
-    -------
-    dict of str to reader
-
-    Examples
-    --------
-    >>> model = lambda rows, block, level: np.full(len(rows), 0.5)
-    >>> list(readers_of(Sources(h=model), 0, np.zeros((1, 2)), np.arange(2)))
-    ['h']
+    weight : ndarray, shape (rows,)
+        Their weights.
+    readers : dict of str to reader
+        By name of the source.
     """
+
+    place: slice
+    columns: FloatArray
+    weight: FloatArray
+    readers: dict[str, Reader]
+
+    def predictions(self, block: Block) -> tuple[list[FloatArray], list[FloatArray]]:
+        """Return h and eta at each level of a block; h twice when no term uses the outcome."""
+        h = self.readers["h"].levels(block)
+        return h, self.readers["eta"].levels(block) if "eta" in self.readers else h
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """The rows of a sample that are averaged over.
+
+    Parameters
+    ----------
+    X : ndarray, shape (rows, columns)
+        Inputs of the whole sample.
+    weight : ndarray, shape (rows,)
+        Weights of the whole sample.
+    fold : ndarray of int, shape (rows,)
+        Folds of the whole sample.
+    number : ndarray of int, shape (averaged,)
+        The rows that are averaged over, sorted by fold. A model is asked by these numbers.
+    """
+
+    X: FloatArray
+    weight: FloatArray
+    fold: IntArray
+    number: IntArray
+
+    @property
+    def mass(self) -> FloatArray:
+        """Weights of the rows that are averaged over."""
+        out: FloatArray = self.weight[self.number]
+        return out
+
+    def opened(self, sources: Sources) -> Iterator[Chunk]:
+        """Cut the rows into pieces that fit the cache, each inside one fold, and open every source there.
+
+        Examples
+        --------
+        >>> rows = Rows(np.zeros((3, 1)), np.ones(3), np.array([0, 0, 2]), np.arange(3))
+        >>> [c.place for c in rows.opened(Sources(h=lambda rows, block, level: np.full(len(rows), 0.5)))]
+        [slice(0, 2, None), slice(2, 3, None)]
+        """
+        fold = self.fold[self.number]
+        edges = np.append(np.searchsorted(fold, np.arange(int(fold.max()) + 1)), len(fold)).tolist()
+        for k in range(len(edges) - 1):
+            for start in range(edges[k], edges[k + 1], CHUNK):
+                place = slice(start, min(start + CHUNK, edges[k + 1]))
+                some = self.number[place]
+                columns = _turned(self.X[some])
+                yield Chunk(place, columns, self.weight[some], _readers(sources, k, columns, some))
+
+
+def _readers(sources: Sources, k: int, columns: FloatArray, rows: IntArray) -> dict[str, Reader]:
+    """Open every source at some rows of fold k."""
     out: dict[str, Reader] = {}
     for name, source in sources.named():
         if isinstance(source, LogisticFolds) and not source.products:
@@ -160,48 +215,8 @@ def readers_of(sources: Sources, k: int, columns: FloatArray, rows: IntArray) ->
     return out
 
 
-def chunks(fold: IntArray) -> list[tuple[int, slice]]:
-    """Cut rows that are sorted by fold into pieces that fit the cache, each inside one fold.
-
-    Parameters
-    ----------
-    fold : ndarray of int, shape (rows,)
-        Sorted.
-
-    Returns
-    -------
-    list of (int, slice)
-
-    Examples
-    --------
-    >>> chunks(np.array([0, 0, 2]))
-    [(0, slice(0, 2, None)), (2, slice(2, 3, None))]
-    """
-    edges = np.append(np.searchsorted(fold, np.arange(int(fold.max()) + 1)), len(fold)).tolist()
-    return [
-        (k, slice(start, min(start + CHUNK, edges[k + 1])))
-        for k in range(len(edges) - 1)
-        for start in range(edges[k], edges[k + 1], CHUNK)
-    ]
-
-
-def turned(X: FloatArray) -> FloatArray:
-    """Return a matrix turned round, copied in pieces that the cache holds: thrice as fast as all at once.
-
-    Parameters
-    ----------
-    X : ndarray, shape (rows, columns)
-        The matrix.
-
-    Returns
-    -------
-    ndarray, shape (columns, rows)
-
-    Examples
-    --------
-    >>> turned(np.array([[1.0, 2.0]])).tolist()
-    [[1.0], [2.0]]
-    """
+def _turned(X: FloatArray) -> FloatArray:
+    """Return a matrix turned round, copied in pieces that the cache holds: thrice as fast as all at once."""
     out = np.empty(X.shape[::-1])
     for start in range(0, len(X), 512):
         out[:, start : start + 512] = X[start : start + 512].T

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.kernels.influence.design import Block, Design
+from evenhand.kernels.shared.ranks import weighted_ranks
 
 FloatArray = NDArray[np.float64]
 
@@ -78,10 +79,7 @@ def refine(
             rows.append(int(np.flatnonzero(absent & inside)[0]))
         out.append(
             replace(
-                block,
-                levels=part[rows],
-                labels=tuple(f"{raw[i]:g}" for i in rows),
-                raw=tuple((raw[i],) for i in rows),
+                block, levels=part[rows], labels=tuple(f"{raw[i]:g}" for i in rows), raw=tuple((raw[i],) for i in rows)
             )
         )
     return tuple(out)
@@ -91,13 +89,11 @@ def _grid(value: FloatArray, rows: NDArray[np.int64], weight: FloatArray, usual:
     """Pick one row for each grid point, in rising order."""
     distinct, first, code = np.unique(value[rows], return_index=True, return_inverse=True)
     if distinct.size > ALL:
-        mass = np.bincount(code.ravel(), weights=weight[rows], minlength=distinct.size)
+        mass: FloatArray = np.bincount(code.ravel(), weights=weight[rows], minlength=distinct.size).astype(np.float64)
         kept = (mass >= FREQUENT * mass.sum()) | np.isin(distinct, usual)
         rest = np.flatnonzero(mass < FREQUENT * mass.sum())
         if rest.size:
-            total = np.cumsum(mass[rest])
-            spots = np.searchsorted(total, np.array(SPOTS) * total[-1] * (1 - 1e-12))
-            kept[rest[np.minimum(spots, rest.size - 1)]] = True
+            kept[rest[weighted_ranks(mass[rest], SPOTS)]] = True
         first = first[kept]
     out: NDArray[np.int64] = rows[first]
     return out

@@ -1,1 +1,1 @@
-"""What several families of kernels need: random streams, logistic regression."""
+"""What several families of kernels need: random streams, logistic regression, weighted quantiles."""

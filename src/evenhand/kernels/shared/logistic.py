@@ -30,7 +30,7 @@ SETTLED = 1e-3
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LogisticFit:
-    """A fitted logistic regression.
+    """A fitted logistic regression; one that did not converge is an error, never a result.
 
     Parameters
     ----------
@@ -38,15 +38,12 @@ class LogisticFit:
         One coefficient per column of X.
     intercept : float
         The constant term.
-    converged : bool
-        True: a fit that did not converge is an error, never a result.
     iterations : int
         Newton steps taken.
     """
 
     coef: FloatArray  # (features,)
     intercept: float
-    converged: bool
     iterations: int
 
     def linear(self, X: ArrayLike) -> FloatArray:
@@ -99,23 +96,22 @@ def fit_logistic(
     Examples
     --------
     >>> fit = fit_logistic([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1], l2=1.0)
-    >>> fit.coef.round(4).tolist(), fit.converged
-    ([0.4529], True)
+    >>> fit.coef.round(4).tolist()
+    [0.4529]
     >>> fit.probability([[1.5]]).round(4).tolist()
     [0.5]
     """
-    design, target, w = _check(X, y, weight, l2)
+    problem = _check(X, y, weight, l2)
+    design, target, w, penalty = problem.design, problem.target, problem.weight, problem.penalty
     n, k = design.shape[0], design.shape[1] - 1
     total = float(w.sum())
     scale = np.maximum(1.0, (w @ np.abs(design)) / total)  # (1 + features,)
-    penalty = np.concatenate(([0.0], np.full(k, float(l2))))  # (1 + features,)
-
     rate = float(w @ target) / total
     beta = np.zeros(k + 1)
     beta[0] = np.log(rate / (1 - rate))
     if start is not None:
         beta = np.concatenate(([start.intercept], start.coef))
-    value, eta = _objective(design, target, w, penalty, beta)
+    value, eta = problem.objective(beta)
     for iteration in range(max_iterations + 1):
         p = special.expit(eta)  # (rows,)
         gradient = np.einsum("ij,i->j", design, w * (p - target)) + penalty * beta
@@ -123,16 +119,16 @@ def fit_logistic(
             # Where features separate the outcomes the unpenalised gradient vanishes at infinity only, and
             # Newton's steps do not shrink on the way there.
             if l2 == 0:
-                step = _newton_step(design, w * p * (1 - p), penalty, gradient)
+                step = problem.newton_step(p, gradient)
                 if float(np.abs(design @ step).max()) > SETTLED:
                     break
             coef = beta[1:].copy()
             coef.flags.writeable = False
-            return LogisticFit(coef=coef, intercept=float(beta[0]), converged=True, iterations=iteration)
+            return LogisticFit(coef=coef, intercept=float(beta[0]), iterations=iteration)
         if iteration == max_iterations or not np.isfinite(value):
             break
-        step = _newton_step(design, w * p * (1 - p), penalty, gradient)
-        beta, value, eta = _line_search(design, target, w, penalty, beta, value, gradient, step)
+        step = problem.newton_step(p, gradient)
+        beta, value, eta = problem.descend(beta, value, step, float(gradient @ step))
     raise DataError(
         f"Logistic regression on {n} rows and {k} features did not converge in {max_iterations} steps with "
         f"`l2={l2}`. The features may separate the two outcomes, or differ too much in scale. Standardise "
@@ -140,9 +136,7 @@ def fit_logistic(
     )
 
 
-def _check(
-    X: ArrayLike, y: ArrayLike, weight: ArrayLike | None, l2: float
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _check(X: ArrayLike, y: ArrayLike, weight: ArrayLike | None, l2: float) -> _Problem:
     features = np.asarray(X, dtype=np.float64)
     target = np.asarray(y, dtype=np.float64)
     if features.ndim != 2 or target.shape != features.shape[:1]:
@@ -160,58 +154,58 @@ def _check(
         raise DataError(f"`y` must be 0 or 1 and hold both; got the values {np.unique(used)[:5].tolist()}.")
     if not (np.isfinite(l2) and l2 >= 0):
         raise DataError(f"`l2` must be a finite number of at least 0; got {l2!r}.")
-    return np.column_stack([np.ones(target.size), features]), target, w
+    design = np.column_stack([np.ones(target.size), features])
+    return _Problem(design, target, w, np.concatenate(([0.0], np.full(features.shape[1], float(l2)))))
 
 
-def _objective(
-    design: FloatArray, target: FloatArray, w: FloatArray, penalty: FloatArray, beta: FloatArray
-) -> tuple[float, FloatArray]:
-    eta: FloatArray = np.einsum("ij,j->i", design, beta)  # (rows,)
-    loss = float(w @ (np.logaddexp(0.0, eta) - target * eta))
-    return loss + 0.5 * float(penalty @ beta**2), eta
+@dataclass(frozen=True, slots=True, eq=False)
+class _Problem:
+    """What is minimised: rows with a column of ones first, outcomes, weights, and the penalty of each column."""
 
+    design: FloatArray
+    target: FloatArray
+    weight: FloatArray
+    penalty: FloatArray
 
-def _newton_step(design: FloatArray, curvature: FloatArray, penalty: FloatArray, gradient: FloatArray) -> FloatArray:
-    weighted = design * curvature[:, None]
-    if design.shape[1] <= PLAIN:
-        hessian: FloatArray = np.einsum("ni,nj->ij", design, weighted)
-    else:
-        hessian = design.T @ weighted
-    hessian[np.diag_indices_from(hessian)] += penalty
-    size = np.sqrt(np.diag(hessian))
-    size = np.where(size > 0, size, 1.0)
-    scaled = hessian / np.outer(size, size)  # unit diagonal: rank no longer depends on units
-    try:
-        pivots = np.diag(np.linalg.cholesky(scaled))
-    except np.linalg.LinAlgError:
-        pivots = np.zeros(1)
-    if pivots.min() < PIVOT:
-        raise DataError(
-            "Logistic regression has no unique solution: columns of `X` are constant or linearly dependent, "
-            "or they separate the two outcomes. Remove such columns, or set `l2` above 0."
-        )
-    step: FloatArray = np.linalg.solve(scaled, gradient / size) / size
-    return step
+    def objective(self, beta: FloatArray) -> tuple[float, FloatArray]:
+        """Return the penalised loss and the linear predictor."""
+        eta: FloatArray = np.einsum("ij,j->i", self.design, beta)  # (rows,)
+        loss = float(self.weight @ (np.logaddexp(0.0, eta) - self.target * eta))
+        return loss + 0.5 * float(self.penalty @ beta**2), eta
 
+    def newton_step(self, p: FloatArray, gradient: FloatArray) -> FloatArray:
+        """Return Newton's step at probabilities p, or refuse a Hessian that is not of full rank."""
+        weighted = self.design * (self.weight * p * (1 - p))[:, None]
+        if self.design.shape[1] <= PLAIN:
+            hessian: FloatArray = np.einsum("ni,nj->ij", self.design, weighted)
+        else:
+            hessian = self.design.T @ weighted
+        hessian[np.diag_indices_from(hessian)] += self.penalty
+        size = np.sqrt(np.diag(hessian))
+        size = np.where(size > 0, size, 1.0)
+        scaled = hessian / np.outer(size, size)  # unit diagonal: rank no longer depends on units
+        try:
+            pivots = np.diag(np.linalg.cholesky(scaled))
+        except np.linalg.LinAlgError:
+            pivots = np.zeros(1)
+        if pivots.min() < PIVOT:
+            raise DataError(
+                "Logistic regression has no unique solution: columns of `X` are constant or linearly dependent, "
+                "or they separate the two outcomes. Remove such columns, or set `l2` above 0."
+            )
+        step: FloatArray = np.linalg.solve(scaled, gradient / size) / size
+        return step
 
-def _line_search(
-    design: FloatArray,
-    target: FloatArray,
-    w: FloatArray,
-    penalty: FloatArray,
-    beta: FloatArray,
-    value: float,
-    gradient: FloatArray,
-    step: FloatArray,
-) -> tuple[FloatArray, float, FloatArray]:
-    """Halve Newton's step until the objective falls by a part of what the slope promises (Armijo)."""
-    slope = float(gradient @ step)
-    slack = 1e-13 * (1.0 + abs(value))  # at the solution the fall is below rounding
-    size = 1.0
-    for _ in range(40):
-        trial = beta - size * step
-        new_value, eta = _objective(design, target, w, penalty, trial)
-        if new_value <= value - 1e-4 * size * slope + slack:
-            break
-        size /= 2
-    return trial, new_value, eta
+    def descend(
+        self, beta: FloatArray, value: float, step: FloatArray, slope: float
+    ) -> tuple[FloatArray, float, FloatArray]:
+        """Halve Newton's step until the objective falls by a part of what the slope promises (Armijo)."""
+        slack = 1e-13 * (1.0 + abs(value))  # at the solution the fall is below rounding
+        size = 1.0
+        for _ in range(40):
+            trial = beta - size * step
+            new_value, eta = self.objective(trial)
+            if new_value <= value - 1e-4 * size * slope + slack:
+                break
+            size /= 2
+        return trial, new_value, eta

@@ -7,6 +7,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.kernels.shared.ranks import weighted_ranks
+
 FloatArray = NDArray[np.float64]
 
 
@@ -38,9 +40,7 @@ def weighted_quantile(values: FloatArray, mass: FloatArray | None, levels: tuple
         part = np.partition(values, sorted(set(ranks)))
         return tuple(float(part[k]) for k in ranks)
     order = np.argsort(values, kind="stable")
-    cumulative = np.cumsum(mass[order])
-    places = np.searchsorted(cumulative, np.asarray(levels) * cumulative[-1] * (1 - 1e-12))
-    return tuple(float(values[order[min(k, values.size - 1)]]) for k in places)
+    return tuple(float(v) for v in values[order[weighted_ranks(mass[order], levels)]])
 
 
 def silverman(values: FloatArray, mass: FloatArray | None = None, *, rows: float | None = None) -> float:

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenhand.kernels.transport.projection import Cell, FloatArray, IntArray, Projection, cell_sums
 
@@ -58,10 +58,10 @@ class _Costs:
 
     def place(self, price: FloatArray) -> IntArray:
         """Return how many rows of each cell are cheaper than the cell's price; (cells,)."""
-        found = np.zeros(price.size, dtype=np.int64)
+        place = np.zeros(price.size, dtype=np.int64)
         for j in np.flatnonzero(price > 0).tolist():
-            found[j] = self.cells[j].distance.searchsorted(price[j])
-        return found
+            place[j] = self.cells[j].distance.searchsorted(price[j])
+        return place
 
     def mass(self, place: IntArray) -> FloatArray:
         """Return the mass of each cell's nearest rows; (cells,)."""
@@ -107,139 +107,129 @@ def project_cells(cells: Sequence[Cell], tilt: FloatArray, low: FloatArray, high
     Examples
     --------
     >>> cells = [Cell(np.array([1.0, 2.0])), Cell(np.array([0.5, 4.0]))]
-    >>> found = project_cells(cells, np.array([[1.0], [2.0]]), np.array([3.0]), np.array([3.0]))
-    >>> found.cost, found.moved.tolist()
+    >>> cheapest = project_cells(cells, np.array([[1.0], [2.0]]), np.array([3.0]), np.array([3.0]))
+    >>> cheapest.cost, cheapest.moved.tolist()
     (1.5, [1.0, 1.0])
     """
     m = tilt.shape[1]
-    scale = np.maximum(np.abs(tilt).max(axis=0), 1e-300)  # (m,) conditions of one size
-    tilt, low, high = tilt / scale, low / scale, high / scale
     if np.all((low <= 0) & (high >= 0)):
         return Projection(0.0, np.zeros(len(cells)), dual=np.zeros(m))
-    costs = _Costs(cells)
-    equations = np.array_equal(low, high)
-    start = _newton(costs, tilt, low) if equations else np.zeros(m)
-    price = tilt @ start  # (cells,)
+    scale = np.maximum(np.abs(tilt).max(axis=0), 1e-300)  # (m,) conditions of one size
+    programme = _Programme(_Costs(cells), tilt / scale, low / scale, high / scale)
+    costs, equations = programme.costs, np.array_equal(programme.low, programme.high)
+    price = programme.tilt @ (programme.newton() if equations else np.zeros(m))  # (cells,)
     breaks = _around(costs.place(price), costs.size, wide=not equations)
     unit = float(np.max(price, initial=0.0)) or _typical(cells)
     best = Projection(math.nan, np.zeros(len(cells)), gap=math.inf)
     for _ in range(_ROUNDS):
-        solved = _small_programme(costs, breaks, tilt, low, high, unit)
+        solved = programme.with_breaks(breaks, unit)
         if solved is None:
             return best
         moved, dual = solved
         value = costs.total(moved)
-        bound, place = _dual_value(costs, tilt, low, high, dual)
+        bound, place = programme.dual_value(dual)
         best = Projection(value, moved, gap=max(0.0, value - bound) / max(value, 1e-300), dual=dual / scale)
         if best.gap <= _GAP:
             break
-        unit = float(np.max(tilt @ dual, initial=0.0)) or unit
+        unit = float(np.max(programme.tilt @ dual, initial=0.0)) or unit
         here = np.array([c.whole_rows(float(q)) for c, q in zip(cells, moved, strict=True)])
         more = [_around(k, costs.size, wide=True) for k in (here, place)]
         breaks = np.sort(np.hstack([breaks, *more]), axis=1)
     return best
 
 
-def _small_programme(
-    costs: _Costs,
-    breaks: IntArray,
-    tilt: FloatArray,
-    low: FloatArray,
-    high: FloatArray,
-    unit: float,
-) -> tuple[FloatArray, FloatArray] | None:
-    """Solve the programme with few breaks; return the moved masses and the conditions' prices."""
-    from scipy.optimize import linprog
+@dataclass(frozen=True, slots=True, eq=False)
+class _Programme:
+    """The programme with conditions of one size; tilt has shape (cells, m), low and high (m,)."""
 
-    length, slope, owner = costs.pieces(breaks)
-    # Costs of order one: tolerances of the solver are absolute, and a literal d / N would drown in them.
-    slope = slope / unit
-    rows = tilt[owner].T  # (m, pieces)
-    options = {"presolve": False, "primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-    bounds = np.column_stack([np.zeros(length.size), length])
-    equal = low == high
-    over, under = np.isfinite(high) & ~equal, np.isfinite(low) & ~equal
-    answer = linprog(
-        slope,
-        A_eq=rows[equal] if equal.any() else None,
-        b_eq=high[equal] if equal.any() else None,
-        A_ub=np.vstack([rows[over], -rows[under]]) if (over | under).any() else None,
-        b_ub=np.concatenate([high[over], -low[under]]) if (over | under).any() else None,
-        bounds=bounds,
-        method="highs-ds",
-        options=options,
-    )
-    if answer.status != 0:
-        return None
-    dual = np.zeros(low.size)
-    if equal.any():
-        dual[equal] = answer.eqlin.marginals
-    if (over | under).any():
-        n_over = int(over.sum())
-        dual[over] += answer.ineqlin.marginals[:n_over]
-        dual[under] -= answer.ineqlin.marginals[n_over:]
-    moved = cell_sums(owner, np.clip(answer.x, 0.0, length), len(costs.cells))
-    return _polished(costs, tilt, low, high, moved, equal), dual * unit
+    costs: _Costs
+    tilt: FloatArray
+    low: FloatArray
+    high: FloatArray
 
+    def with_breaks(self, breaks: IntArray, unit: float) -> tuple[FloatArray, FloatArray] | None:
+        """Solve the programme with few breaks; return the moved masses and the conditions' prices."""
+        from scipy.optimize import linprog
 
-def _polished(
-    costs: _Costs, tilt: FloatArray, low: FloatArray, high: FloatArray, moved: FloatArray, equal: NDArray[np.bool_]
-) -> FloatArray:
-    """Remove the solver's rounding: whole rows exactly whole, the few others from the equations."""
-    whole = costs.mass(np.array([c.whole_rows(float(q) + 1e-7) for c, q in zip(costs.cells, moved, strict=True)]))
-    snapped = np.where(np.abs(moved - whole) <= 1e-6 * np.maximum(1.0, 1e-9 * whole), whole, moved)
-    loose = snapped != whole
-    if not equal.all() or not loose.any():
-        return snapped if equal.all() and np.allclose(tilt.T @ snapped, low, rtol=0, atol=1e-9) else moved
-    rest = low - tilt[~loose].T @ snapped[~loose]
-    solution, *_ = np.linalg.lstsq(tilt[loose].T, rest, rcond=None)
-    trial = snapped.copy()
-    trial[loose] = solution
-    close = np.abs(trial - moved).max() <= 1e-5 and np.abs(tilt.T @ trial - low).max() <= 1e-8
-    return trial if close else moved
+        length, slope, owner = self.costs.pieces(breaks)
+        rows, low, high = self.tilt[owner].T, self.low, self.high  # (m, pieces)
+        equal = low == high
+        over, under = np.isfinite(high) & ~equal, np.isfinite(low) & ~equal
+        answer = linprog(
+            # Costs of order one: tolerances of the solver are absolute, and a literal d / N would drown in them.
+            slope / unit,
+            A_eq=rows[equal] if equal.any() else None,
+            b_eq=high[equal] if equal.any() else None,
+            A_ub=np.vstack([rows[over], -rows[under]]) if (over | under).any() else None,
+            b_ub=np.concatenate([high[over], -low[under]]) if (over | under).any() else None,
+            bounds=np.column_stack([np.zeros(length.size), length]),
+            method="highs-ds",
+            options={"presolve": False, "primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+        )
+        if answer.status != 0:
+            return None
+        dual = np.zeros(low.size)
+        if equal.any():
+            dual[equal] = answer.eqlin.marginals
+        if (over | under).any():
+            n_over = int(over.sum())
+            dual[over] += answer.ineqlin.marginals[:n_over]
+            dual[under] -= answer.ineqlin.marginals[n_over:]
+        moved = cell_sums(owner, np.clip(answer.x, 0.0, length), len(self.costs.cells))
+        return self._polished(moved) if equal.all() else moved, dual * unit
 
+    def _polished(self, moved: FloatArray) -> FloatArray:
+        """Remove the solver's rounding of equations: whole rows exactly whole, the few others from the equations."""
+        costs, tilt, low = self.costs, self.tilt, self.low
+        whole = costs.mass(np.array([c.whole_rows(float(q) + 1e-7) for c, q in zip(costs.cells, moved, strict=True)]))
+        snapped = np.where(np.abs(moved - whole) <= 1e-6 * np.maximum(1.0, 1e-9 * whole), whole, moved)
+        loose = snapped != whole
+        if not loose.any():
+            return snapped if np.allclose(tilt.T @ snapped, low, rtol=0, atol=1e-9) else moved
+        rest = low - tilt[~loose].T @ snapped[~loose]
+        trial = snapped.copy()
+        trial[loose] = np.linalg.lstsq(tilt[loose].T, rest, rcond=None)[0]
+        close = np.abs(trial - moved).max() <= 1e-5 and np.abs(tilt.T @ trial - low).max() <= 1e-8
+        return trial if close else moved
 
-def _dual_value(
-    costs: _Costs, tilt: FloatArray, low: FloatArray, high: FloatArray, dual: FloatArray
-) -> tuple[float, IntArray]:
-    """Return the lower bound that prices prove, and the rows each cell would move at them."""
-    price = tilt @ dual
-    place = costs.place(price)
-    worth = float(np.sum(price * costs.mass(place) - costs.cost(place)))
-    with np.errstate(invalid="ignore"):
-        gain = np.where(dual > 0, dual * low, np.where(dual < 0, dual * high, 0.0))
-    return float(gain.sum()) - worth, place
+    def dual_value(self, dual: FloatArray) -> tuple[float, IntArray]:
+        """Return the lower bound that prices prove, and the rows each cell would move at them."""
+        price = self.tilt @ dual
+        place = self.costs.place(price)
+        worth = float(np.sum(price * self.costs.mass(place) - self.costs.cost(place)))
+        with np.errstate(invalid="ignore"):
+            gain = np.where(dual > 0, dual * self.low, np.where(dual < 0, dual * self.high, 0.0))
+        return float(gain.sum()) - worth, place
 
-
-def _newton(costs: _Costs, tilt: FloatArray, target: FloatArray) -> FloatArray:
-    """Climb the dual of the equations until the breaks nearest to its top are found, roughly."""
-    m = tilt.shape[1]
-    dual = np.zeros(m)
-    value, place = _dual_value(costs, tilt, target, target, dual)
-    for _ in range(30):
-        slope = target - tilt.T @ costs.mass(place)  # (m,)
-        density = _density(costs, tilt @ dual, place)  # (cells,)
-        hessian = (tilt * density[:, None]).T @ tilt
-        hessian[np.diag_indices(m)] += 1e-12 * max(float(np.trace(hessian)), 1e-300)
-        try:
-            step = np.linalg.solve(hessian, slope)
-        except np.linalg.LinAlgError:
-            break
-        size = 1.0
-        while size > 1e-3:
-            trial = dual + size * step
-            new, new_place = _dual_value(costs, tilt, target, target, trial)
-            if new > value:
+    def newton(self) -> FloatArray:
+        """Climb the dual of equations until the breaks nearest to its top are found, roughly."""
+        costs, tilt, m = self.costs, self.tilt, self.tilt.shape[1]
+        dual = np.zeros(m)
+        value, place = self.dual_value(dual)
+        for _ in range(30):
+            slope = self.low - tilt.T @ costs.mass(place)  # (m,)
+            density = _density(costs, tilt @ dual, place)  # (cells,)
+            hessian = (tilt * density[:, None]).T @ tilt
+            hessian[np.diag_indices(m)] += 1e-12 * max(float(np.trace(hessian)), 1e-300)
+            try:
+                step = np.linalg.solve(hessian, slope)
+            except np.linalg.LinAlgError:
                 break
-            size *= 0.5
-        else:
-            break
-        gained = new - value
-        still = int(np.abs(new_place - place).max()) <= 2
-        dual, value, place = trial, new, new_place
-        if still or gained <= 1e-9 * abs(value):
-            break
-    return dual
+            size = 1.0
+            while size > 1e-3:
+                trial = dual + size * step
+                new, new_place = self.dual_value(trial)
+                if new > value:
+                    break
+                size *= 0.5
+            else:
+                break
+            gained = new - value
+            still = int(np.abs(new_place - place).max()) <= 2
+            dual, value, place = trial, new, new_place
+            if still or gained <= 1e-9 * abs(value):
+                break
+        return dual
 
 
 def _density(costs: _Costs, price: FloatArray, place: IntArray) -> FloatArray:
@@ -263,6 +253,6 @@ def _around(place: IntArray, size: IntArray, *, wide: bool) -> IntArray:
 
 
 def _typical(cells: Sequence[Cell]) -> float:
-    found = [float(c.distance[min(c.distance.size - 1, 8)]) for c in cells if c.distance.size]
-    positive = [v for v in found if v > 0]
+    near = [float(c.distance[min(c.distance.size - 1, 8)]) for c in cells if c.distance.size]
+    positive = [v for v in near if v > 0]
     return float(np.median(positive)) if positive else 1.0

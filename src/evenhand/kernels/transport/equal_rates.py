@@ -59,8 +59,8 @@ def project_rates(groups: Sequence[Sides], *, reference: int = 0, below: float =
     Examples
     --------
     >>> group = lambda up, down: Sides(Cell(np.array(up)), Cell(np.array(down)), len(down), len(up) + len(down))
-    >>> found = project_rates([group([1.0, 2.0], [3.0, 4.0]), group([5.0], [0.5, 1.0, 2.0])])
-    >>> found.cost, found.moved.tolist()
+    >>> cheapest = project_rates([group([1.0, 2.0], [3.0, 4.0]), group([5.0], [0.5, 1.0, 2.0])])
+    >>> cheapest.cost, cheapest.moved.tolist()
     (0.5, [0.0, 0.0, 0.0, 1.0])
     """
 
