@@ -14,7 +14,7 @@ from evenhand.errors import UsageError
 from evenhand.inference.count_functions import Rate, spread_of, studentise
 from evenhand.inference.count_tables import TableSamples, balanced_accuracy
 from evenhand.inference.mover import mover_equivalence, mover_interval
-from evenhand.inference.rates import RateSamples
+from evenhand.inference.rates.samples import RateSamples
 from evenhand.inference.samples import Draws, Samples
 from evenhand.kernels.counts.binomial import score_interval, score_statistic
 

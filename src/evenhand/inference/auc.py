@@ -21,9 +21,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.inference.auc_logit import logit_of, regularised, spread, studentised
 from evenhand.inference.limits import crossing
 from evenhand.inference.pvalues import TestResult
@@ -50,8 +51,6 @@ from evenhand.kernels.counts.deals import (
 )
 from evenhand.kernels.counts.row_sums import distinct
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 _Statistic = Callable[[Sequence[AucParts]], FloatArray]
 
 # Expected misordered rows (rows of the rarer outcome times the AUC's distance from 0 or 1) in the smallest group below

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from evenhand.arrays import FloatArray
 from evenhand.inference.resampling import wald_spread
 from evenhand.kernels.counts.auc import AucParts
-
-FloatArray = NDArray[np.float64]
 
 # Rows' worth of the largest variance that an AUC can have, mixed into DeLong's: a small sample without a single pair in
 # the wrong order shows none of its own.

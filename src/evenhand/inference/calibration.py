@@ -22,9 +22,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.inference.limits import mover_difference, mover_ratio, onesided_from_limits
 from evenhand.inference.pvalues import TestResult
 from evenhand.inference.reference import Drawn, Reference
@@ -46,7 +47,6 @@ from evenhand.kernels.counts.deals import (
 )
 from evenhand.kernels.counts.row_sums import distinct
 
-FloatArray = NDArray[np.float64]
 _Statistic = Callable[[FloatArray], FloatArray]
 
 # Rows in all, and in the smallest group, above which bin sums of a permutation are drawn from their limit.
@@ -245,7 +245,7 @@ class CalibrationSamples:
             return ()
         return (f"A group has fewer than {SMALL} rows: the calibration test was not measured there.",)
 
-    def _bin_sums(self, counts: NDArray[np.int64]) -> FloatArray:
+    def _bin_sums(self, counts: IntArray) -> FloatArray:
         """Rows, sum of residuals and of their squares in each bin, shape (bins, 3)."""
         place = self._bins.astype(np.int64)
         columns = (counts, counts * self._residuals, counts * self._residuals**2)

@@ -18,8 +18,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.inference.limits import crossing
 from evenhand.inference.pvalues import TestResult
 from evenhand.inference.reference import Drawn, Reference
@@ -27,9 +28,6 @@ from evenhand.inference.resampling import refuse_exact, undefined
 from evenhand.inference.samples import Draws
 from evenhand.inference.skewed_student import Lean, Shape, lean_of
 from evenhand.kernels.counts.deals import block_size
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # Permutations are left out when the product of the columns' skewnesses over sqrt(n), and of their kurtoses over n, are
 # at most these ...

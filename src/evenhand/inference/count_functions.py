@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from evenhand.arrays import FloatArray
 from evenhand.inference.mover import Limits, mover_equivalence, mover_interval
 from evenhand.kernels.counts.binomial import (
     normal_quantile,
@@ -30,7 +30,6 @@ from evenhand.kernels.counts.binomial import (
     wilson_interval,
 )
 
-FloatArray = NDArray[np.float64]
 Cells = Sequence[int]
 
 

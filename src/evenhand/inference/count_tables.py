@@ -13,18 +13,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.errors import UsageError
 from evenhand.inference.count_functions import Average, Form, Rate
 from evenhand.inference.delta_method import Function
 from evenhand.inference.permutations import not_computable, permutation_test
 from evenhand.inference.pvalues import TestResult
 from evenhand.inference.samples import Draws
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 _SIDES = {
     "two-sided": "absolute value at least the observed",

@@ -14,13 +14,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.inference.count_functions import spread_of, studentise
 from evenhand.inference.mover import Limits, mover_equivalence, mover_interval
 from evenhand.kernels.counts.binomial import normal_quantile
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +40,7 @@ class Function:
     """
 
     function: Callable[[FloatArray], FloatArray]
-    strata: NDArray[np.int64]
+    strata: IntArray
     prior: float = 1.0
     shrink: float = 1.0
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
+from evenhand.arrays import FloatArray
 from evenhand.inference.multiplicity import adjust
 from evenhand.inference.permutations import BLOCK
 from evenhand.inference.samples import Draws
 from evenhand.kernels.shared.seeds import stream
-
-FloatArray = NDArray[np.float64]
 
 # Added to correlations of 1; large against rounding, so that the order of rows cannot be seen in the draws.
 _RIDGE = 1e-9

@@ -23,8 +23,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.inference.limits import crossing
 from evenhand.inference.pvalues import TestResult
 from evenhand.inference.reference import Drawn, Listed, Reference
@@ -43,9 +44,6 @@ from evenhand.inference.samples import Draws
 from evenhand.inference.skewed_student import Lean, Shape, laws_of, lean_of, straight_spread, tail_missed
 from evenhand.kernels.counts import row_sums
 from evenhand.kernels.counts.deals import all_subsets, subset_sums
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # Permutations are left out when, with the moments of all rows together, skewness / sqrt(n) and kurtosis / n of the
 # smallest sample are at most these: the smallest sample then holds a hundred or more rows of the longest tail.

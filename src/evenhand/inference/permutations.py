@@ -7,16 +7,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import BoolArray, FloatArray, IntArray
 from evenhand.errors import UsageError
 from evenhand.inference.pvalues import TIE, TestResult, extremes, monte_carlo
 from evenhand.inference.samples import Draws
 from evenhand.kernels.counts.permuted_tables import draw_tables, enumerate_tables
 from evenhand.kernels.shared.seeds import stream
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # Draws per block: part of the definition of a result, so it never depends on the machine.
 BLOCK = 4096
@@ -117,7 +114,7 @@ def permutation_test(
     return replace(result, pvalue=hits / (null.size + 1), method=result.method + ", mid-p")
 
 
-def _beyond(null: FloatArray, observed: float, alternative: str) -> NDArray[np.bool_]:
+def _beyond(null: FloatArray, observed: float, alternative: str) -> BoolArray:
     """Mark the values strictly more extreme than the observed one; NaN is."""
     if alternative == "two-sided":
         null, observed = np.abs(null), abs(observed)

@@ -6,10 +6,9 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
-FloatArray = NDArray[np.float64]
+from evenhand.arrays import BoolArray, FloatArray
 
 # Two statistics that differ by rounding only are ties and must count as "at least as extreme".
 TIE = 1e-9
@@ -65,7 +64,7 @@ class TestResult:
                 object.__setattr__(self, name, SMALLEST)
 
 
-def extremes(null: FloatArray, observed: float, alternative: str) -> NDArray[np.bool_]:
+def extremes(null: FloatArray, observed: float, alternative: str) -> BoolArray:
     """Mark the null values at least as extreme as the observed one, ties by rounding included.
 
     Parameters

@@ -20,14 +20,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 from threadpoolctl import ThreadpoolController
 
+from evenhand.arrays import FloatArray
 from evenhand.inference.pvalues import TIE, TestResult, extremes
 from evenhand.kernels.shared.seeds import stream
-
-FloatArray = NDArray[np.float64]
 
 PILOT = 999
 # One-sided share of draws beyond the value above which the pilot is the answer.

@@ -7,18 +7,15 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.errors import UsageError
 from evenhand.inference.pvalues import TestResult
 from evenhand.inference.reference import Drawn
 from evenhand.inference.samples import Draws
 from evenhand.kernels.counts.deals import block_size, random_counts, random_labels, subset_sums
 from evenhand.kernels.counts.sparse_draws import SHARE, random_picks
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # Numbers touched by the largest full enumeration.
 ENUMERATE = 4_000_000

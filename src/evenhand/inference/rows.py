@@ -15,12 +15,12 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
+from evenhand.arrays import AnyArray, FloatArray, IntArray
 from evenhand.errors import UsageError
 from evenhand.inference.limits import fieller
 from evenhand.inference.pvalues import TestResult
@@ -31,11 +31,8 @@ from evenhand.inference.skewed_student import Lean
 from evenhand.kernels.counts.deals import in_blocks, random_labels
 from evenhand.kernels.shared.seeds import stream
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-
 NO_EXACT = "a general function of rows has no exact test"
-Columns = Mapping[str, NDArray[Any]]
+Columns = Mapping[str, AnyArray]
 
 # Permutations per block; a block takes a noticeable time whatever the function.
 BLOCK = 8

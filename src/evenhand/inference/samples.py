@@ -10,12 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from evenhand.arrays import FloatArray
 from evenhand.inference.pvalues import TestResult
-
-FloatArray = NDArray[np.float64]
 
 # Rows times permutations that "auto" spends on one test, and the permutations it never goes below.
 WORK, LEAST = 20_000_000, 1999

@@ -14,10 +14,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
-FloatArray = NDArray[np.float64]
+from evenhand.arrays import FloatArray, IntArray
 
 # Standard errors of the estimated lean on either side. Measured with exponential, gamma and lognormal rows: with 1 the
 # test at .001 rejects up to three times too often in groups of 30, with 2 normal rows lose a quarter of the level.
@@ -156,7 +155,7 @@ class Shape:
         return self.moments[1] / self.moments[0] ** 1.5 if self.moments[0] > 0 else 0.0
 
     @classmethod
-    def of(cls, residuals: FloatArray, counts: NDArray[np.int64], rows: float, variance: float) -> Shape:
+    def of(cls, residuals: FloatArray, counts: IntArray, rows: float, variance: float) -> Shape:
         """Take the moments of residuals with mean 0.
 
         Parameters

@@ -6,8 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from evenhand.arrays import FloatArray
 from evenhand.errors import UsageError, near_matches
-from evenhand.metrics.metric import FN, FP, TN, TP, FloatArray, Metric
+from evenhand.metrics.metric import FN, FP, TN, TP, Metric
 
 _EVERYONE = (TN, FP, FN, TP)
 _BOTH = ("outcome", "decision")

@@ -16,10 +16,10 @@ from evenhand.audits.group.samples import row_values, samples_of
 from evenhand.audits.margin import Margin, parse_margin
 from evenhand.errors import UsageError
 from evenhand.inference.correlation import correlation_test
-from evenhand.inference.power import detectable
-from evenhand.inference.power_assumed import assumed_design
-from evenhand.inference.power_designs import Correlation, Design, Means, Pair
-from evenhand.inference.power_pilot import design_of
+from evenhand.inference.power.assumed import assumed_design
+from evenhand.inference.power.designs import Correlation, Design, Means, Pair
+from evenhand.inference.power.detectable import detectable
+from evenhand.inference.power.pilot import design_of
 from evenhand.inference.samples import Draws
 from evenhand.intake import AuditData
 from evenhand.metrics import METRICS, Metric, resolve

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.intake import Attribute, AuditData
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 def confusion(data: AuditData, codes: IntArray, n_groups: int) -> IntArray:

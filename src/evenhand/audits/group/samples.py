@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import AnyArray, BoolArray, FloatArray
 from evenhand.errors import DataError
 from evenhand.inference.auc import AucSamples
 from evenhand.inference.calibration import CalibrationSamples
 from evenhand.inference.count_tables import TableSamples, balanced_accuracy
 from evenhand.inference.means import MeanSamples
-from evenhand.inference.rates import RateSamples
+from evenhand.inference.rates.samples import RateSamples
+from evenhand.inference.rates.weighted import WeightedRateSamples
 from evenhand.inference.rows import RowSamples
 from evenhand.inference.samples import Samples
-from evenhand.inference.weighted_rates import WeightedRateSamples
 from evenhand.intake import Attribute, AuditData
 from evenhand.intake.values import VALUES
 from evenhand.metrics import METRICS, Metric
 from evenhand.metrics.metric import RowFunction
 from evenhand.summaries import cells_of, confusion, weight_sums, weighted_confusion
-
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 
 def check_needs(metric: Metric, data: AuditData) -> None:
@@ -198,7 +194,7 @@ def _weighted_table(metric: Metric, data: AuditData, attribute: Attribute) -> Sa
             "Read the data with `rows='keep'`."
         )
 
-    def value(columns: Mapping[str, NDArray[Any]]) -> float:
+    def value(columns: Mapping[str, AnyArray]) -> float:
         cells = np.bincount(columns["cell"].astype(np.int64), weights=columns["weight"], minlength=4)
         return float(metric(np.asarray(cells, dtype=np.float64)))
 
@@ -270,7 +266,7 @@ def _means(values: FloatArray, inside: BoolArray, metric: Metric, data: AuditDat
 
 def _rows(
     value: RowFunction,
-    columns: Mapping[str, NDArray[Any]],
+    columns: Mapping[str, AnyArray],
     metric: Metric,
     data: AuditData,
     attribute: Attribute,

@@ -16,11 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from evenhand.arrays import BoolArray, FloatArray, IntArray
 from evenhand.kernels.shared.seeds import stream
-
-BoolArray = NDArray[np.bool_]
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 
 # Below this number of rows a plain shuffle is faster than draw-and-repair.
 SHUFFLE_BELOW = 2500

@@ -8,11 +8,10 @@ permutation costs what the cells cost, whatever the number of rows.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from evenhand.arrays import FloatArray, IntArray
 
 # numpy refuses hypergeometric draws from a population above this size.
 _NUMPY_LIMIT = 10**9

@@ -7,10 +7,8 @@ and r its value less a centre. The last axis holds the six, the axis before it t
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from evenhand.arrays import FloatArray, IntArray
 
 # Rows whose features are held at once.
 CHUNK = 100_000

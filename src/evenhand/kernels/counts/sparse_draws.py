@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-IndexArray = NDArray[np.int32] | NDArray[np.int64]
+from evenhand.arrays import IntArray
+
+IndexArray = NDArray[np.int32] | IntArray
 
 # Above this share of the rows a shuffle is faster than drawing and redrawing.
 SHARE = 0.25

@@ -1,9 +1,9 @@
 """Tests on rates: successes over trials inside a denominator. Exact in small samples, without random draws.
 
-Two rates are compared by one family of tests (`evenhand.inference.curves`): it gives the p-value of equality, of any
+Two rates are compared by one family of tests (`rates.curves`): it gives the p-value of equality, of any
 difference or ratio, and the interval. Given which rows are in the denominator, it holds for the *weak* null, whatever
 the groups' base rates. On request labels are permuted inside the denominator instead: the count of successes in one
-group is then hypergeometric, and its tails are summed (`evenhand.inference.exact`). Three groups and more are always
+group is then hypergeometric, and its tails are summed (`rates.conditional`). Three groups and more are always
 tested so.
 
 F1 is 2 J / (1 + J), where J = true positives / rows with outcome 1 or decision 1 is such a rate: equal F1 is
@@ -17,22 +17,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.errors import UsageError
 from evenhand.inference.count_functions import Rate, f1_limits
 from evenhand.inference.count_tables import TableSamples
-from evenhand.inference.curves import Curve, curve_of
-from evenhand.inference.equality import equality_pvalue, exact_sizes, smallest_pvalue
-from evenhand.inference.exact import exact_pvalue
 from evenhand.inference.mover import mover_equivalence
 from evenhand.inference.permutations import not_computable, permutation_test
 from evenhand.inference.pvalues import TestResult
+from evenhand.inference.rates.conditional import exact_pvalue
+from evenhand.inference.rates.curves import Curve, curve_of
+from evenhand.inference.rates.equality import equality_pvalue, exact_sizes, smallest_pvalue
+from evenhand.inference.rates.equivalence import EXACT_TRIALS, exact_equivalence
 from evenhand.inference.samples import Draws
-from evenhand.inference.unconditional import EXACT_TRIALS, exact_equivalence
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # K x 2 tables are cheap: list more of them than of general tables.
 _GLOBAL_LIMIT = 20_000

@@ -14,13 +14,10 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from evenhand.arrays import BoolArray, FloatArray, IntArray
 from evenhand.kernels.counts.rate_lines import Edge
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # Trials of the smaller sample up to which the exact test is made. Beyond, at worst over all rates, the score
 # tests claimed equivalence with probability up to .055; .059 for `ratio:0.5`, rare successes and unequal samples.
@@ -32,7 +29,7 @@ _FAR = 9.0
 _TIE = 1e-9
 
 
-def _first_true(test: Callable[[IntArray], NDArray[np.bool_]], size: int, top: int) -> IntArray:
+def _first_true(test: Callable[[IntArray], BoolArray], size: int, top: int) -> IntArray:
     """Return for each of `size` places the least whole number up to `top` that passes; ``top + 1`` for none."""
     low, high = np.full(size, -1), np.full(size, top + 1)
     while (high - low > 1).any():
@@ -153,7 +150,7 @@ def exact_equivalence(
 
 def claimed_tables(
     trials: tuple[int, int], low: float, high: float, alpha: float, *, ratio: bool, f1: bool = False
-) -> NDArray[np.bool_]:
+) -> BoolArray:
     """Return for which pairs of success counts the exact test shows equivalence.
 
     Parameters

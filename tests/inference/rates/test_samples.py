@@ -11,9 +11,9 @@ import pytest
 from scipy import stats
 
 from evenhand.errors import UsageError
-from evenhand.inference.equality import equality_pvalue
-from evenhand.inference.exact import exact_pvalue
-from evenhand.inference.rates import RateSamples
+from evenhand.inference.rates.conditional import exact_pvalue
+from evenhand.inference.rates.equality import equality_pvalue
+from evenhand.inference.rates.samples import RateSamples
 from evenhand.inference.samples import Draws, Samples
 from evenhand.kernels.counts.binomial import ratio_interval, score_interval
 

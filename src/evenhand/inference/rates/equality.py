@@ -1,7 +1,7 @@
 """The exact test of equal rates in two samples, without conditioning on how many successes there are in all.
 
 Given the number of all successes, the successes of one sample are hypergeometric, whatever the common rate. The
-conditional test that sums its tails (`evenhand.inference.exact`) therefore holds its level, but in small samples it
+conditional test that sums its tails (`rates.conditional`) therefore holds its level, but in small samples it
 rejects far less often than it may, because few tables have one total. Its mid-p value counts half of the table seen;
 it is about right on average and may exceed its level. Here the mid-p value only *orders* the tables. The p-value is
 the probability of all tables at least as extreme, over all totals, at the common rate where that is largest. So the
@@ -17,13 +17,10 @@ import functools
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
-from evenhand.inference.exact import exact_pvalue
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from evenhand.arrays import FloatArray, IntArray
+from evenhand.inference.rates.conditional import exact_pvalue
 
 # Error of the interval for the rate that is left free, added to every p-value.
 SPENT = 1e-9

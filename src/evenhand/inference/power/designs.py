@@ -15,8 +15,8 @@ from typing import Protocol
 from scipy import special
 
 from evenhand.inference.limits import mover_difference
-from evenhand.inference.power_exact import exact_power, listable
-from evenhand.inference.unconditional import chance_inside
+from evenhand.inference.power.listed import exact_power, listable
+from evenhand.inference.rates.equivalence import chance_inside
 
 Pair = tuple[float, float]
 

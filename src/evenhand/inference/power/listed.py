@@ -5,13 +5,10 @@ from __future__ import annotations
 import functools
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evenhand.inference.equality import SPENT, conditional_law, exact_sizes, possible_rates
-from evenhand.inference.unconditional import binomial_chance
-
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
+from evenhand.arrays import BoolArray, FloatArray
+from evenhand.inference.rates.equality import SPENT, conditional_law, exact_sizes, possible_rates
+from evenhand.inference.rates.equivalence import binomial_chance
 
 # Tables and trials up to which all tables are listed.
 TABLES, TRIALS = 60_000, 1_200
@@ -74,7 +71,7 @@ def pvalues(n: int, m: int) -> FloatArray:
     Returns
     -------
     ndarray, shape (n + 1, m + 1)
-        As `evenhand.inference.equality.equality_pvalue`, on a fixed list of common rates.
+        As `evenhand.inference.rates.equality.equality_pvalue`, on a fixed list of common rates.
 
     Examples
     --------

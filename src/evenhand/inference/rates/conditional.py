@@ -6,12 +6,10 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from evenhand.arrays import FloatArray
 from evenhand.kernels.counts.permuted_tables import hypergeometric_tail
-
-FloatArray = NDArray[np.float64]
 
 
 def exact_pvalue(

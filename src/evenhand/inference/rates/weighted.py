@@ -14,16 +14,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.inference.means import MeanSamples
 from evenhand.inference.permutations import not_computable
 from evenhand.inference.pvalues import TestResult
-from evenhand.inference.rates import RateSamples
+from evenhand.inference.rates.samples import RateSamples
 from evenhand.inference.samples import Draws
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 class WeightedRateSamples:

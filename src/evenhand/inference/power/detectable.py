@@ -1,6 +1,6 @@
 """What a comparison can show: the smallest detectable difference, and the rows needed.
 
-The questions are put to a design (`evenhand.inference.power_designs`). They serve `evenhand.power` before an audit and
+The questions are put to a design (`evenhand.inference.power.designs`). They serve `evenhand.power` before an audit and
 the sentences of inconclusive findings after it.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from evenhand.inference.power_designs import Design, Pair
+from evenhand.inference.power.designs import Design, Pair
 
 MOST_ROWS = 1e12  # more rows than this are called out of reach
 
@@ -35,7 +35,7 @@ def detectable(design: Design, rows: Pair, value: float, alpha: float, power: fl
 
     Examples
     --------
-    >>> from evenhand.inference.power_designs import Means
+    >>> from evenhand.inference.power.designs import Means
     >>> below, above = detectable(Means((1.0, 1.0)), (100, 100), 0.0, 0.05, 0.8)
     >>> round(above, 3)
     0.398
@@ -87,7 +87,7 @@ def rows_for(
 
     Examples
     --------
-    >>> from evenhand.inference.power_designs import Means
+    >>> from evenhand.inference.power.designs import Means
     >>> rows_for(lambda n: Means((1.0, 1.0)).power(n, (0.5, 0.0), 0.05), (10, 10), 0.8)
     (64.0, 64.0)
     """

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from evenhand.errors import UsageError
-from evenhand.inference.power_designs import Aucs, Binomials, CalibrationErrors, Design, Means, Pair
+from evenhand.inference.power.designs import Aucs, Binomials, CalibrationErrors, Design, Means, Pair
 
 _BASE, _SELECTION = "base_rate", "selection_rate"
 _SAYS = {_BASE: "the share of rows with outcome 1", _SELECTION: "the share of rows with decision 1"}

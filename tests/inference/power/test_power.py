@@ -12,10 +12,8 @@ from evenhand.audits.margin import parse_margin
 from evenhand.inference.auc import AucSamples
 from evenhand.inference.calibration import CalibrationSamples
 from evenhand.inference.count_tables import TableSamples, balanced_accuracy
-from evenhand.inference.equality import equality_pvalue
 from evenhand.inference.means import MeanSamples
-from evenhand.inference.power import detectable, rows_for
-from evenhand.inference.power_designs import (
+from evenhand.inference.power.designs import (
     Aucs,
     Binomials,
     CalibrationErrors,
@@ -23,9 +21,11 @@ from evenhand.inference.power_designs import (
     Means,
     auc_variance,
 )
-from evenhand.inference.power_exact import exact_power, pvalues, rejected
-from evenhand.inference.power_pilot import design_of
-from evenhand.inference.rates import RateSamples
+from evenhand.inference.power.detectable import detectable, rows_for
+from evenhand.inference.power.listed import exact_power, pvalues, rejected
+from evenhand.inference.power.pilot import design_of
+from evenhand.inference.rates.equality import equality_pvalue
+from evenhand.inference.rates.samples import RateSamples
 
 RATE = ((1.0,), (1.0,))
 SMOOTH = [
