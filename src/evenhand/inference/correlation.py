@@ -22,9 +22,9 @@ from numpy.typing import ArrayLike
 
 from evenhand.arrays import FloatArray, IntArray
 from evenhand.inference.limits import crossing
-from evenhand.inference.pvalues import TestResult
+from evenhand.inference.pvalues import TestResult, undefined
 from evenhand.inference.reference import Drawn, Reference
-from evenhand.inference.resampling import refuse_exact, undefined
+from evenhand.inference.resampling import drawn, refuse_exact
 from evenhand.inference.samples import Draws
 from evenhand.inference.skewed_student import Lean, Shape, lean_of
 from evenhand.kernels.counts.deals import block_size
@@ -155,8 +155,8 @@ class _Pairs:
         self.r = float(np.dot(c, u * v) / self.n) if self.n else math.nan
         self.peak = self._product(4) / max(self.n, 1)
         self._uneven = self._unevenness()
-        drawn = draws.method == "permutation" or (draws.method == "auto" and self.n <= MANY and not self._calm())
-        self.null = self._permuted() if self.n and drawn else None
+        permute = draws.method == "permutation" or (draws.method == "auto" and self.n <= MANY and not self._calm())
+        self.null = self._permuted() if self.n and permute else None
 
     def statistic(self, rho: float) -> float:
         """Return the mean of d over its standard error."""
@@ -211,14 +211,7 @@ class _Pairs:
             np.square(moved, out=moved)
             return np.asarray(_studentised(cross, moved @ (a * a) / n, n))
 
-        return Drawn(
-            work,
-            cap=self._draws.most(n),
-            block=block_size(n, 500_000),
-            seed=self._draws.seed,
-            name=f"{self._draws.name}/correlation",
-            workers=self._draws.workers,
-        )
+        return drawn(work, self._draws, n, block_size(n, 500_000), "correlation")
 
 
 def _studentised(mean: FloatArray, square: FloatArray, n: int) -> FloatArray:

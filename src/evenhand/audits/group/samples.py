@@ -11,7 +11,8 @@ from evenhand.arrays import AnyArray, BoolArray, FloatArray
 from evenhand.errors import DataError
 from evenhand.inference.auc import AucSamples
 from evenhand.inference.calibration import CalibrationSamples
-from evenhand.inference.count_tables import TableSamples, balanced_accuracy
+from evenhand.inference.count_functions import balanced_accuracy
+from evenhand.inference.count_tables import TableSamples
 from evenhand.inference.means import MeanSamples
 from evenhand.inference.rates.samples import RateSamples
 from evenhand.inference.rates.weighted import WeightedRateSamples

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from scipy import special
 
-from evenhand.inference.limits import mover_difference
+from evenhand.inference.mover import Known, mover
 from evenhand.inference.power.listed import exact_power, listable
 from evenhand.inference.rates.equivalence import chance_inside
 
@@ -74,18 +74,15 @@ def _between(below: float, above: float) -> float:
     return max(float(below) + float(above) - 1, 0.0)
 
 
-def _inside(limits: Sequence[tuple[float, float, float]], errors: Pair, bounds: Bounds) -> float:
+def _inside(limits: Sequence[Known], errors: Pair, bounds: Bounds) -> float:
     """Return the chance that an interval made of each value's limits by squares fits between the bounds."""
-    (a, *_), (b, *_) = limits
+    (low, high), ends, error = mover(*limits, ratio=bounds.ratio), (bounds.low, bounds.high), math.hypot(*errors)
     if bounds.ratio:
+        (a, *_), (b, *_) = limits
         if not (a > 0 and b > 0):
             return 0.0
-        logs = [tuple(math.log(max(v, 1e-300)) for v in side) for side in limits]
-        first, second = ((x, low, high) for x, low, high in logs)
+        low, high = (math.log(min(max(end, 1e-300), 1e300)) for end in (low, high))
         error, ends = math.hypot(errors[0] / a, errors[1] / b), (math.log(bounds.low), math.log(bounds.high))
-    else:
-        (first, second), error, ends = limits, math.hypot(*errors), (bounds.low, bounds.high)
-    low, high = mover_difference(first, second)
     if not error > 0:
         return float(low > ends[0] and high < ends[1])
     return _between(special.ndtr((low - ends[0]) / error), special.ndtr((ends[1] - high) / error))

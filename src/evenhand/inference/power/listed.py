@@ -6,9 +6,9 @@ import functools
 
 import numpy as np
 
-from evenhand.arrays import BoolArray, FloatArray
+from evenhand.arrays import FloatArray
 from evenhand.inference.rates.equality import SPENT, conditional_law, exact_sizes, possible_rates
-from evenhand.inference.rates.equivalence import binomial_chance
+from evenhand.inference.rates.equivalence import binomial_chance, chance_of
 
 # Tables and trials up to which all tables are listed.
 TABLES, TRIALS = 60_000, 1_200
@@ -34,29 +34,6 @@ def listable(n: int, m: int) -> bool:
     (True, False)
     """
     return n + m <= TRIALS and (n + 1) * (m + 1) <= TABLES
-
-
-@functools.lru_cache(maxsize=8)
-def rejected(n: int, m: int, alpha: float) -> BoolArray:
-    """Return which pairs of success counts the two-sided test rejects.
-
-    Parameters
-    ----------
-    n, m : int
-        Trials of the two samples.
-    alpha : float
-        Level.
-
-    Returns
-    -------
-    ndarray of bool, shape (n + 1, m + 1)
-
-    Examples
-    --------
-    >>> int(rejected(4, 4, 0.05).sum())  # 0 of 4 against 4 of 4, and the other way round
-    2
-    """
-    return pvalues(n, m) <= alpha
 
 
 @functools.lru_cache(maxsize=8)
@@ -130,6 +107,4 @@ def exact_power(trials: tuple[int, int], rates: tuple[float, float], alpha: floa
     >>> round(exact_power((20, 20), (0.9, 0.4), 0.05), 3)
     0.941
     """
-    n, m = trials
-    p, q = (binomial_chance(np.arange(t + 1), t, r) for t, r in zip(trials, rates, strict=True))
-    return float(p @ rejected(n, m, alpha) @ q)
+    return chance_of(pvalues(*trials) <= alpha, rates)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,6 +25,7 @@ from evenhand.inference.rates.equality import (
     log_factorials,
     possible_rates,
 )
+from evenhand.inference.rates.equivalence import first_passing
 from evenhand.kernels.counts.rate_lines import Edge
 
 # Tails at which the p-value is summed exactly; in small samples, where it jumps and is soon summed, at more of them.
@@ -282,22 +282,11 @@ def _summed(
         return np.asarray(edge.tails(rows, second.astype(np.float64), n, m) <= bar)
 
     # Second counts so far from the middle that they are extreme: all above the one, all below the other.
-    above = _first(extreme, np.ceil(middle - 1e-9).astype(np.int64), m)
-    below = -_first(lambda k: extreme(-k), -np.floor(middle + 1e-9).astype(np.int64), 0)
+    above = first_passing(extreme, np.ceil(middle - 1e-9).astype(np.int64), m)
+    below = -first_passing(lambda k: extreme(-k), -np.floor(middle + 1e-9).astype(np.int64), 0)
     above[:, x] = np.where(y >= middle[:, x], np.minimum(above[:, x], y), above[:, x])
     below[:, x] = np.where(y <= middle[:, x], np.maximum(below[:, x], y), below[:, x])
     return np.minimum(_worst(edge, above, below, counts, (n, m)) + SPENT, 1.0)
-
-
-def _first(test: Callable[[IntArray], BoolArray], start: IntArray, top: int) -> IntArray:
-    """Return the least whole number from `start` to `top` that passes; ``top + 1`` for none."""
-    low, high = start - 1, np.full(start.shape, top + 1)
-    while (high - low > 1).any():
-        middle = (low + high) // 2
-        passed = test(np.minimum(middle, top))
-        open_ = high - low > 1
-        high, low = np.where(open_ & passed, middle, high), np.where(open_ & ~passed, middle, low)
-    return high
 
 
 def _worst(

@@ -17,6 +17,7 @@ import numpy as np
 from scipy import special
 
 from evenhand.arrays import BoolArray, FloatArray, IntArray
+from evenhand.inference.limits import crossing
 from evenhand.kernels.counts.rate_lines import Edge
 
 # Trials of the smaller sample up to which the exact test is made. Beyond, at worst over all rates, the score
@@ -29,12 +30,12 @@ _FAR = 9.0
 _TIE = 1e-9
 
 
-def _first_true(test: Callable[[IntArray], BoolArray], size: int, top: int) -> IntArray:
-    """Return for each of `size` places the least whole number up to `top` that passes; ``top + 1`` for none."""
-    low, high = np.full(size, -1), np.full(size, top + 1)
+def first_passing(test: Callable[[IntArray], BoolArray], start: IntArray, top: int) -> IntArray:
+    """Return for each place the least whole number from `start` to `top` that passes; ``top + 1`` for none."""
+    low, high = start - 1, np.full(start.shape, top + 1)
     while (high - low > 1).any():
         middle = (low + high) // 2
-        open_, passed = high - low > 1, test(np.clip(middle, 0, top))
+        open_, passed = high - low > 1, test(np.clip(middle, start, top))
         high, low = np.where(open_ & passed, middle, high), np.where(open_ & ~passed, middle, low)
     return high
 
@@ -46,9 +47,9 @@ Limits = tuple[IntArray, IntArray]
 def _inside(ends: Ends, bar: float, n: int, m: int) -> Limits:
     """Return for each second count the least and the largest first count at least `bar` inside both ends."""
     low, high = ends
-    y = np.arange(m + 1.0)
-    least = _first_true(lambda x: low.statistic(x.astype(np.float64), y, n, m) >= bar, m + 1, n)
-    return least, _first_true(lambda x: high.statistic(x.astype(np.float64), y, n, m) > -bar, m + 1, n) - 1
+    y, zero = np.arange(m + 1.0), np.zeros(m + 1, dtype=np.int64)
+    least = first_passing(lambda x: low.statistic(x.astype(np.float64), y, n, m) >= bar, zero, n)
+    return least, first_passing(lambda x: high.statistic(x.astype(np.float64), y, n, m) > -bar, zero, n) - 1
 
 
 def _mass(limits: Limits, p: FloatArray, q: FloatArray, n: int, m: int) -> FloatArray:
@@ -181,10 +182,8 @@ def claimed_tables(
     small = large = float(-special.ndtri(alpha))  # the score tests' value, and a little more where that is not enough
     while _worst(ends, large, n, m) > alpha and large < 40:
         small, large = large, large + 0.25
-    while large - small > 1e-4:
-        bar = 0.5 * (small + large)
-        small, large = (small, bar) if _worst(ends, bar, n, m) <= alpha else (bar, large)
-    least, most = _inside(ends, large, n, m)
+    bar = crossing(lambda bar: _worst(ends, bar, n, m) <= alpha, large, small, tolerance=3e-5)
+    least, most = _inside(ends, bar, n, m)
     x = np.arange(n + 1)[:, None]
     return np.asarray((least <= x) & (x <= most))
 
@@ -217,5 +216,10 @@ def chance_inside(
     0.733
     """
     claimed = claimed_tables(trials, low, high, alpha, ratio=ratio, f1=f1)
-    p, q = (binomial_chance(np.arange(n + 1), n, rate) for n, rate in zip(trials, rates, strict=True))
-    return float(p @ claimed @ q)
+    return chance_of(claimed, rates)
+
+
+def chance_of(tables: BoolArray, rates: tuple[float, float]) -> float:
+    """Return the probability of the marked pairs of success counts, (n + 1, m + 1), under these rates."""
+    p, q = (binomial_chance(np.arange(n), n - 1, rate) for n, rate in zip(tables.shape, rates, strict=True))
+    return float(p @ tables @ q)

@@ -9,22 +9,19 @@ variance of the weighted one. The successes keep the weighted rate as nearly as 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.arrays import FloatArray, IntArray
+from evenhand.arrays import IntArray
 from evenhand.inference.means import MeanSamples
-from evenhand.inference.permutations import not_computable
 from evenhand.inference.pvalues import TestResult
 from evenhand.inference.rates.samples import RateSamples
-from evenhand.inference.samples import Draws
+from evenhand.inference.samples import Draws, Samples
 
 
-class WeightedRateSamples:
+class WeightedRateSamples(Samples):
     """K groups and a weighted rate.
 
     Parameters
@@ -59,146 +56,34 @@ class WeightedRateSamples:
         self.successes: IntArray = np.rint(np.nan_to_num(rate) * whole).astype(np.int64)
         self._plain = RateSamples.from_counts(self.successes, self.trials)
 
-    @property
-    def estimate(self) -> FloatArray:
-        """The weighted rate of each group; NaN where the denominator is empty."""
-        return self._means.estimate
+        self.estimate, self.reason = means.estimate, means.reason
+        effective = self.trials.astype(float).tolist()
+        self.counts = tuple({**c, "effective_rows": n} for c, n in zip(means.counts, effective, strict=True))
 
-    @property
-    def reason(self) -> tuple[str, ...]:
-        """Empty, or why a group has no value."""
-        return self._means.reason
-
-    @property
-    def counts(self) -> tuple[Mapping[str, float], ...]:
-        """Rows of each group, and how many trials they count as."""
-        return tuple(
-            {**found, "effective_rows": float(n)} for found, n in zip(self._means.counts, self.trials, strict=True)
-        )
-
-    def _missing(self, a: int, b: int) -> bool:
-        return bool(np.isnan(self.estimate[[a, b]]).any())
-
-    def test(self, a: int, b: int, draws: Draws) -> TestResult:
-        """Test that groups `a` and `b` have one rate.
-
-        Parameters
-        ----------
-        a, b : int
-            Groups.
-        draws : Draws
-            "permutation" and "limit" give the tests of a weighted mean.
-
-        Returns
-        -------
-        TestResult
-        """
-        if self._missing(a, b):
-            return not_computable(" ".join(filter(None, (self.reason[a], self.reason[b]))))
+    def _test(self, a: int, b: int, draws: Draws) -> TestResult:
+        """Make the test of plain rates; "permutation" and "limit" give the tests of a weighted mean."""
         if draws.method in ("permutation", "limit") or draws.permute != "auto" or draws.variance != "auto":
             return self._means.test(a, b, draws)
-        found = self._plain.test(a, b, draws)
+        plain = self._plain.test(a, b, draws)
         n, m = int(self.trials[a]), int(self.trials[b])
-        return replace(
-            found, method=f"{found.method}; on the {n} and {m} trials that the weights are worth", exact=False
+        words = f"{plain.method}; on the {n} and {m} trials that the weights are worth"
+        return replace(plain, method=words, exact=False)
+
+    def _test_global(self, members: list[int], draws: Draws) -> TestResult:
+        return (
+            self._test(members[0], members[1], draws) if len(members) == 2 else self._means.test_global(members, draws)
         )
 
-    def test_global(self, members: Sequence[int], draws: Draws) -> TestResult:
-        """Test that all these groups have one rate, as weighted means.
-
-        Parameters
-        ----------
-        members : sequence of int
-            Groups.
-        draws : Draws
-            As for means.
-
-        Returns
-        -------
-        TestResult
-        """
-        if len(members) == 2 and not any(self.reason[k] for k in members):
-            return self.test(members[0], members[1], draws)
-        return self._means.test_global(members, draws)
-
-    def interval(self, a: int, b: int, *, level: float, ratio: bool, draws: Draws) -> tuple[float, float, str]:
-        """Return low, high and kind of the interval for value a minus b (or a over b).
-
-        Parameters
-        ----------
-        a, b : int
-            Groups.
-        level : float
-            Nominal coverage.
-        ratio : bool
-            Whether the ratio is wanted.
-        draws : Draws
-            Not used.
-
-        Returns
-        -------
-        low, high : float
-        kind : str
-        """
-        if self._missing(a, b):
-            return math.nan, math.nan, "none"
+    def _interval(self, a: int, b: int, level: float, ratio: bool, draws: Draws) -> tuple[float, float, str]:
         low, high, kind = self._plain.interval(a, b, level=level, ratio=ratio, draws=draws)
         return low, high, f"{kind}, effective rows"
 
     def beyond(self, a: int, b: int, *, low: float, high: float, ratio: bool, draws: Draws) -> float:
-        """Return the p-value against "the difference (or ratio) lies between low and high".
-
-        Parameters
-        ----------
-        a, b : int
-            Groups.
-        low, high : float
-            Margins.
-        ratio : bool
-            Whether they bound the ratio.
-        draws : Draws
-            Not used.
-
-        Returns
-        -------
-        float
-        """
-        if self._missing(a, b):
-            return math.nan
+        """Return the p-value against "it lies in [low, high]", as for plain rates."""
         return self._plain.beyond(a, b, low=low, high=high, ratio=ratio, draws=draws)
 
-    def equivalence(self, a: int, b: int, *, low: float, high: float, ratio: bool, draws: Draws) -> float:
-        """Return the p-value against "the difference (or ratio) lies outside (low, high)".
-
-        Parameters
-        ----------
-        a, b : int
-            Groups.
-        low, high : float
-            Margins.
-        ratio : bool
-            Whether they bound the ratio.
-        draws : Draws
-            Not used.
-
-        Returns
-        -------
-        float
-        """
-        if self._missing(a, b):
-            return math.nan
+    def _equivalence(self, a: int, b: int, low: float, high: float, ratio: bool, draws: Draws) -> float:
         return self._plain.equivalence(a, b, low=low, high=high, ratio=ratio, draws=draws)
 
-    def standard_error(self, a: int, b: int) -> float:
-        """Return the standard error of the difference when both groups have one rate.
-
-        Parameters
-        ----------
-        a, b : int
-            Groups.
-
-        Returns
-        -------
-        float
-        """
+    def _standard_error(self, a: int, b: int) -> float:
         return self._means.standard_error(a, b)

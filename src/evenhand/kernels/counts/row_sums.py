@@ -204,10 +204,20 @@ def spread(sums: FloatArray, *, null: bool) -> FloatArray:
     >>> float(spread(np.stack([one, one, one]), null=True))
     0.0
     """
-    means = mean(sums)
     own = variance(sums, 0.0 if null else None)
     floor = 1e-14 * sums[..., 5].sum(axis=-1, keepdims=True) / sums[..., 1].sum(axis=-1, keepdims=True) ** 2
+    return weighted_spread(mean(sums), np.maximum(own, np.maximum(floor, 1e-300)))
+
+
+def weighted_spread(values: FloatArray, variances: FloatArray) -> FloatArray:
+    """Return the precision-weighted sum of squares of K values (last axis) around their weighted mean.
+
+    Examples
+    --------
+    >>> float(weighted_spread(np.array([0.0, 2.0]), np.array([1.0, 1.0])))
+    2.0
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
-        precision = 1 / np.maximum(own, np.maximum(floor, 1e-300))
-        centre = (precision * means).sum(axis=-1, keepdims=True) / precision.sum(axis=-1, keepdims=True)
-        return np.asarray((precision * (means - centre) ** 2).sum(axis=-1))
+        precision = 1 / variances
+        centre = (precision * values).sum(axis=-1, keepdims=True) / precision.sum(axis=-1, keepdims=True)
+        return np.asarray((precision * (values - centre) ** 2).sum(axis=-1))
