@@ -28,24 +28,11 @@ from evenhand.inference.auc_logit import logit_of, regularised, spread, studenti
 from evenhand.inference.limits import crossing
 from evenhand.inference.pvalues import TestResult, undefined
 from evenhand.inference.reference import Drawn, Listed, Reference
-from evenhand.inference.resampling import (
-    ENUMERATE,
-    NO_GLOBAL,
-    ROWS_PER_RECORD,
-    drawn,
-    refuse_exact,
-    welch_law,
-)
+from evenhand.inference.resampling import ENUMERATE, NO_GLOBAL, ROWS_PER_RECORD, drawn, refuse_exact, welch_law
 from evenhand.inference.samples import Draws, MarginSamples, coded_rows
 from evenhand.inference.skewed_student import Lean, Shape, lean_of, straight_spread
 from evenhand.kernels.counts.auc import AucParts, PooledScores, auc_of_counts
-from evenhand.kernels.counts.deals import (
-    all_subsets,
-    block_size,
-    random_counts,
-    random_labels,
-    random_subsets,
-)
+from evenhand.kernels.counts.deals import all_subsets, block_size, random_counts, random_labels, random_subsets
 from evenhand.kernels.counts.row_sums import distinct
 
 _Statistic = Callable[[Sequence[AucParts]], FloatArray]
@@ -64,14 +51,8 @@ class AucSamples(MarginSamples):
         Score of each record.
     outcome : array_like of bool, shape (R,)
         Outcome of each record.
-    codes : array_like of int, shape (R,)
-        Sample of each record, 0 to n_groups - 1; records with other codes are left out.
-    n_groups : int
-        K.
-    count : array_like of int, shape (R,), optional
-        Rows each record stands for; 1 by default.
-    weight : array_like, shape (R,), optional
-        Sampling weight of each row.
+    codes, n_groups, count, weight
+        As in `MeanSamples`.
     empty_reason : str
         Why a sample has no AUC; by default it names the missing outcome.
 
@@ -294,13 +275,7 @@ class AucSamples(MarginSamples):
             return PooledScores(*scores)
         return PooledScores(*scores, *(np.repeat(w, n) for (_, w, _), n in zip(self._sides, total, strict=True)))
 
-    def _permuted(
-        self,
-        members: Sequence[int],
-        draws: Draws,
-        statistic: _Statistic,
-        purpose: str,
-    ) -> Drawn:
+    def _permuted(self, members: Sequence[int], draws: Draws, statistic: _Statistic, purpose: str) -> Drawn:
         """Return the law of the statistic over permutations; the members are dealt in this order."""
         sizes = self._sizes(members)  # (2, K)
         whole = sizes.sum(axis=0).tolist()
@@ -310,10 +285,7 @@ class AucSamples(MarginSamples):
 
             def work(rng: np.random.Generator, b: int) -> FloatArray:
                 if within:
-                    px, py = (
-                        random_counts(rng, x, sizes[0].tolist(), b),
-                        random_counts(rng, y, sizes[1].tolist(), b),
-                    )
+                    px, py = (random_counts(rng, x, sizes[0].tolist(), b), random_counts(rng, y, sizes[1].tolist(), b))
                 else:
                     both = random_counts(rng, np.concatenate([x, y]), whole, b)
                     px, py = both[:, : x.size], both[:, x.size :]

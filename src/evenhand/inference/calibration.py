@@ -27,19 +27,9 @@ from evenhand.arrays import FloatArray, IntArray
 from evenhand.inference.mover import Known, mover, reach
 from evenhand.inference.pvalues import TestResult, undefined
 from evenhand.inference.reference import Drawn, Reference
-from evenhand.inference.resampling import (
-    ROWS_PER_RECORD,
-    drawn,
-    refuse_exact,
-)
+from evenhand.inference.resampling import ROWS_PER_RECORD, drawn, refuse_exact
 from evenhand.inference.samples import Draws, MarginSamples, coded_rows
-from evenhand.kernels.counts.deals import (
-    block_size,
-    random_counts,
-    random_labels,
-    random_subsets,
-    subset_sums,
-)
+from evenhand.kernels.counts.deals import block_size, random_counts, random_labels, random_subsets, subset_sums
 from evenhand.kernels.counts.row_sums import distinct, weighted_spread
 
 _Statistic = Callable[[FloatArray], FloatArray]
@@ -62,12 +52,8 @@ class CalibrationSamples(MarginSamples):
         Probability of each record, between 0 and 1.
     outcome : array_like of bool, shape (R,)
         Outcome of each record.
-    codes : array_like of int, shape (R,)
-        Sample of each record, 0 to n_groups - 1; records with other codes are left out.
-    n_groups : int
-        K.
-    count : array_like of int, shape (R,), optional
-        Rows each record stands for; 1 by default.
+    codes, n_groups, count
+        As in `MeanSamples`.
     n_bins : int
         Equal-width bins on [0, 1].
     empty_reason : str
@@ -203,13 +189,7 @@ class CalibrationSamples(MarginSamples):
         columns = (counts, counts * self._residuals, counts * self._residuals**2)
         return np.stack([np.bincount(place, weights=col, minlength=self._n_bins) for col in columns], axis=-1)
 
-    def _permuted(
-        self,
-        members: Sequence[int],
-        draws: Draws,
-        statistic: _Statistic,
-        purpose: str,
-    ) -> tuple[Drawn, str]:
+    def _permuted(self, members: Sequence[int], draws: Draws, statistic: _Statistic, purpose: str) -> tuple[Drawn, str]:
         """Return the law of the statistic over permutations of all rows; members are dealt in this order."""
         refuse_exact(draws, "the calibration error has no exact test")
         total = self._table[:, list(members)].sum(axis=1)

@@ -92,21 +92,14 @@ def correlation_test(
 
 
 def correlation_interval(
-    x: ArrayLike,
-    y: ArrayLike,
-    count: ArrayLike | None = None,
-    *,
-    level: float = 0.95,
-    draws: Draws | None = None,
+    x: ArrayLike, y: ArrayLike, count: ArrayLike | None = None, *, level: float = 0.95, draws: Draws | None = None
 ) -> tuple[float, float, str]:
     """Return a confidence interval of the correlation that allows for dependence of any form.
 
     Parameters
     ----------
-    x, y : array_like, shape (R,)
-        The columns.
-    count : array_like of int, shape (R,), optional
-        Rows each record stands for; 1 by default.
+    x, y, count
+        As in the test.
     level : float
         Nominal coverage.
     draws : Draws, optional

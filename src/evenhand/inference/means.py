@@ -29,13 +29,7 @@ from evenhand.arrays import FloatArray, IntArray
 from evenhand.inference.limits import crossing
 from evenhand.inference.pvalues import TestResult, undefined
 from evenhand.inference.reference import Drawn, Listed, Reference
-from evenhand.inference.resampling import (
-    ENUMERATE,
-    NO_GLOBAL,
-    dealt_sums,
-    refuse_exact,
-    welch_law,
-)
+from evenhand.inference.resampling import ENUMERATE, NO_GLOBAL, dealt_sums, refuse_exact, welch_law
 from evenhand.inference.samples import Draws, MarginSamples, coded_rows
 from evenhand.inference.skewed_student import Lean, Shape, laws_of, lean_of, straight_spread, tail_missed
 from evenhand.kernels.counts import row_sums
@@ -95,6 +89,7 @@ class MeanSamples(MarginSamples):
         self._values, self._weights, self._table = row_sums.distinct(v[keep], w[keep], c[keep], g[keep], n_groups)
         self._rows_known = True
         self._shapes: dict[int, Shape] = {}
+        self._calm: dict[frozenset[int], bool] = {}
         self._summarise(np.stack([self._group(k, 0.0) for k in range(n_groups)]), weight is not None, empty_reason)
 
     @classmethod
@@ -117,10 +112,6 @@ class MeanSamples(MarginSamples):
             Number of rows and sums of w, w^2, w v, w^2 v, w^2 v^2 in each sample.
         empty_reason : str
             Why a sample without rows has no value.
-
-        Returns
-        -------
-        MeanSamples
 
         Examples
         --------
@@ -171,7 +162,7 @@ class MeanSamples(MarginSamples):
                     bent = straight_spread(self.estimate[order], own, laws)
                     known = max(known, welch_law(bent, own, self._effective(order)))
                 warnings, words = self._missed(order), "skewness-corrected Welch F test"
-        if plain or (draws.method == "auto" and varied and self._calm(order)):
+        if plain or (draws.method == "auto" and varied and self._is_calm(order)):
             return TestResult(statistic=q, pvalue=known, method=words, exact=False, warnings=warnings)
         refuse_exact(draws, NO_GLOBAL)
         lines, total, table = self._centred(self._values, self._weights, self._table[:, order])
@@ -275,7 +266,7 @@ class MeanSamples(MarginSamples):
         rows = int(sizes.sum())
         small = int(sizes[1] < sizes[0])  # the group that is drawn; the first when they are equal
         listed = rows < 20_000 and math.comb(rows, int(sizes[small])) * rows <= ENUMERATE
-        if draws.method == "auto" and not listed and not single and self._calm([a, b]):
+        if draws.method == "auto" and not listed and not single and self._is_calm([a, b]):
             return None
         lines, total, _ = self._centred(self._values, self._weights, self._table[:, [a, b]])
         if listed and draws.method in ("auto", "exact"):
@@ -349,14 +340,21 @@ class MeanSamples(MarginSamples):
             self._shapes[k] = Shape.of(residual, c, float(self._effective([k])[0]), variance)
         return self._shapes[k]
 
-    def _calm(self, members: Sequence[int]) -> bool:
+    def _is_calm(self, members: Sequence[int]) -> bool:
+        key = frozenset(members)
+        if key not in self._calm:
+            self._calm[key] = self._judge_calm(members)
+        return self._calm[key]
+
+    def _judge_calm(self, members: Sequence[int]) -> bool:
         """Whether all rows together are so little skewed, for the smallest sample, that one law is enough."""
         smallest = float(self._effective(members).min())
         table = self._table[:, list(members)]
         total = table.sum(axis=1)
         centre = float(np.dot(self._weights * total, self._values) / np.dot(self._weights, total))
         residual = self._weights * (self._values - centre)
-        m2, m3, m4 = (float(np.dot(total, residual**k) / total.sum()) for k in (2, 3, 4))
+        square = residual**2
+        m2, m3, m4 = (float(np.dot(total, part) / total.sum()) for part in (square, square * residual, square**2))
         if m2 <= 0:
             return False
         return abs(m3) / m2**1.5 / math.sqrt(smallest) <= CALM_SKEWNESS and m4 / m2**2 / smallest <= CALM_KURTOSIS

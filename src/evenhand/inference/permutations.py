@@ -51,10 +51,6 @@ def permutation_test(
     limit : int
         The most tables to list when `draws.method` is "auto".
 
-    Returns
-    -------
-    TestResult
-
     Examples
     --------
     >>> tea = np.array([[3, 1], [1, 3]])

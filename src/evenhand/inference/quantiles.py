@@ -31,10 +31,6 @@ def sample_level(descending: FloatArray, share: float) -> float:
     share : float
         Share of the population above the level; n times the share is at least 1.
 
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> sample_level(np.arange(1000.0)[::-1], 0.01)  # ten values lie above
@@ -84,10 +80,8 @@ def level_interval(
 
     Parameters
     ----------
-    descending : ndarray, shape (n,)
-        The sample, sorted downwards.
-    share : float
-        Share of the population above the level.
+    descending, share
+        As in `level_pvalues`.
     level : float
         Coverage, at least.
     lowest, highest : float
@@ -179,29 +173,18 @@ def difference_pvalue(
 
 
 def difference_interval(
-    a: FloatArray,
-    b: FloatArray,
-    share: float,
-    level: float,
-    *,
-    highest: tuple[float, float] = (math.inf, math.inf),
+    a: FloatArray, b: FloatArray, share: float, level: float, *, highest: tuple[float, float] = (math.inf, math.inf)
 ) -> tuple[float, float]:
     """Return the differences at which `difference_pvalue`, either way, is above half of ``1 - level``.
 
     Parameters
     ----------
-    a, b : ndarray
-        The samples, sorted downwards.
-    share : float
-        Share of either population above its level.
+    a, b, share
+        As in `difference_pvalue`.
     level : float
         Coverage.
     highest : tuple of float
         Largest possible value of a and of b.
-
-    Returns
-    -------
-    low, high : float
 
     Examples
     --------

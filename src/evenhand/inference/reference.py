@@ -13,7 +13,7 @@ sequence ends first, (hits + 1) / (draws + 1).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -22,7 +22,7 @@ from scipy import special
 
 from evenhand.arrays import FloatArray
 from evenhand.inference.pvalues import TIE, TestResult, extremes, share_limits
-from evenhand.kernels.counts.deals import in_blocks
+from evenhand.kernels.counts.deals import Work, in_blocks
 
 PILOT = 999
 # One-sided share of draws beyond the value above which the pilot is the answer.
@@ -70,16 +70,7 @@ class Drawn:
     True
     """
 
-    def __init__(
-        self,
-        work: Callable[[np.random.Generator, int], FloatArray],
-        *,
-        cap: int,
-        block: int,
-        seed: int,
-        name: str,
-        workers: int = 1,
-    ) -> None:
+    def __init__(self, work: Work, *, cap: int, block: int, seed: int, name: str, workers: int = 1) -> None:
         self._work, self.cap, self._block = work, cap, min(block, cap)
         self._seed, self._name, self._workers = seed, name, workers
         self._kept = np.empty(0)
@@ -123,11 +114,6 @@ class Drawn:
             Where extreme values lie.
         enough : float
             Stop once the p-value is surely (.999) below this: another law then gives the answer.
-
-        Returns
-        -------
-        pvalue : float
-        hits, n : int
         """
         n = min(PILOT, self.cap)
         while True:
@@ -159,12 +145,7 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Listed:
-    """A law whose values, all equally likely, are all known.
-
-    Parameters
-    ----------
-    values : ndarray
-        The statistic on every permutation.
+    """A law whose values, the statistic on every permutation, are all known and equally likely.
 
     Examples
     --------

@@ -11,7 +11,7 @@ from evenhand.arrays import FloatArray, IntArray
 from evenhand.errors import UsageError
 from evenhand.inference.reference import Drawn
 from evenhand.inference.samples import Draws
-from evenhand.kernels.counts.deals import block_size, random_counts, random_labels, subset_sums
+from evenhand.kernels.counts.deals import Work, block_size, random_counts, random_labels, subset_sums
 from evenhand.kernels.counts.sparse_draws import SHARE, random_picks
 
 # Numbers touched by the largest full enumeration.
@@ -45,10 +45,6 @@ def dealt_sums(
         Takes sums of shape (b, K, p), returns shape (b,).
     purpose : str
         Part of the random stream's name.
-
-    Returns
-    -------
-    Drawn
 
     Examples
     --------
@@ -88,17 +84,10 @@ def dealt_sums(
     return drawn(work, draws, cost, size, purpose)
 
 
-def drawn(
-    work: Callable[[np.random.Generator, int], FloatArray], draws: Draws, cost: int, block: int, purpose: str
-) -> Drawn:
+def drawn(work: Work, draws: Draws, cost: int, block: int, purpose: str) -> Drawn:
     """Return the law of a statistic by random draws, as many as are allowed when each touches `cost` rows."""
     return Drawn(
-        work,
-        cap=draws.most(cost),
-        block=block,
-        seed=draws.seed,
-        name=f"{draws.name}/{purpose}",
-        workers=draws.workers,
+        work, cap=draws.most(cost), block=block, seed=draws.seed, name=f"{draws.name}/{purpose}", workers=draws.workers
     )
 
 

@@ -42,21 +42,11 @@ BLOCK = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resampling:
-    """How rows are drawn again.
+    """How rows are drawn again."""
 
-    Parameters
-    ----------
-    n_bootstrap : int
-        Bootstrap samples behind each variance.
-    max_resamples : int
-        Permutations at most, whatever `Draws.n_resamples` says.
-    outcome : str, optional
-        Column within whose values rows are permuted under ``permute="outcome"``.
-    """
-
-    n_bootstrap: int = 100
-    max_resamples: int = 999
-    outcome: str | None = None
+    n_bootstrap: int = 100  # samples behind each variance
+    max_resamples: int = 999  # permutations at most, whatever `Draws.n_resamples` says
+    outcome: str | None = None  # column within whose values rows are permuted under ``permute="outcome"``
 
 
 class RowSamples(MarginSamples):
@@ -66,10 +56,8 @@ class RowSamples(MarginSamples):
     ----------
     columns : mapping of str to array_like, each of shape (R,)
         What the function reads.
-    codes : array_like of int, shape (R,)
-        Sample of each record, 0 to n_groups - 1; records with other codes are left out.
-    n_groups : int
-        K.
+    codes, n_groups
+        As in `MeanSamples`.
     value : callable
         Takes a mapping of column name to array, returns one number.
     count : array_like of int, shape (R,), optional

@@ -74,10 +74,6 @@ class Lean:
             Studentised values, turned so that large ones are extreme.
         side : {"greater", "less"}
             "less" when they were turned.
-
-        Returns
-        -------
-        ndarray
         """
         low, high = (self.low, self.high) if side == "greater" else (-self.high, -self.low)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -140,10 +136,6 @@ class Shape:
         rows, variance : float
             As in the class.
 
-        Returns
-        -------
-        Shape
-
         Examples
         --------
         >>> Shape.of(np.array([-1.0, 2.0]), np.array([2, 1]), 3, 1.0).moments[:2]
@@ -167,10 +159,6 @@ def lean_of(shapes: list[tuple[Shape, float]], df: float, *, bend: float = 0.0, 
         What a curved scale (a logit) adds to the lean.
     doubt : float
         Standard errors of the estimated lean on either side.
-
-    Returns
-    -------
-    Lean
 
     Examples
     --------
@@ -212,17 +200,7 @@ def _estimated(shapes: list[tuple[Shape, float]]) -> tuple[float, float, float]:
 def straight_spread(values: FloatArray, variances: FloatArray, laws: list[Lean]) -> float:
     """Return the weighted spread of K values after each deviation is transformed with its own worst lean.
 
-    Parameters
-    ----------
-    values, variances : ndarray, shape (K,)
-        Independent estimates and their variances.
-    laws : list of Lean, length K
-        The lean of each.
-
-    Returns
-    -------
-    float
-        The smallest sum of squares over all common values.
+    It is the smallest sum of squares over all common values.
 
     Examples
     --------
@@ -287,10 +265,6 @@ def tail_missed(shapes: list[Shape], most: float) -> bool:
         What is known of the groups' rows.
     most : float
         The lean that matters.
-
-    Returns
-    -------
-    bool
 
     Examples
     --------

@@ -19,15 +19,6 @@ _FINE = 12
 def listable(n: int, m: int) -> bool:
     """Return whether the tables of so many trials are few enough to be listed.
 
-    Parameters
-    ----------
-    n, m : int
-        Trials of the two samples.
-
-    Returns
-    -------
-    bool
-
     Examples
     --------
     >>> listable(100, 100), listable(10_000, 10_000)
@@ -38,12 +29,7 @@ def listable(n: int, m: int) -> bool:
 
 @functools.lru_cache(maxsize=8)
 def pvalues(n: int, m: int) -> FloatArray:
-    """Return the two-sided p-value of every pair of success counts.
-
-    Parameters
-    ----------
-    n, m : int
-        Trials of the two samples.
+    """Return the two-sided p-value of every pair of success counts, of so many trials.
 
     Returns
     -------
@@ -87,20 +73,7 @@ def pvalues(n: int, m: int) -> FloatArray:
 
 
 def exact_power(trials: tuple[int, int], rates: tuple[float, float], alpha: float) -> float:
-    """Return the probability that the test rejects.
-
-    Parameters
-    ----------
-    trials : tuple of int
-        Of the two samples.
-    rates : tuple of float
-        Their true rates.
-    alpha : float
-        Level.
-
-    Returns
-    -------
-    float
+    """Return the probability that the test rejects at a level, under the true rates of samples of so many trials.
 
     Examples
     --------

@@ -29,10 +29,6 @@ def exact_pvalue(
     midp : bool
         Count half of the probability of ties.
 
-    Returns
-    -------
-    pvalue, floor : float
-
     Examples
     --------
     >>> p, floor = exact_pvalue([3, 1], [4, 4])

@@ -18,13 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from evenhand.arrays import BoolArray, FloatArray, IntArray
-from evenhand.inference.rates.equality import (
-    SPENT,
-    equality_pvalue,
-    exact_sizes,
-    log_factorials,
-    possible_rates,
-)
+from evenhand.inference.rates.equality import SPENT, equality_pvalue, exact_sizes, log_factorials, possible_rates
 from evenhand.inference.rates.equivalence import first_passing
 from evenhand.kernels.counts.rate_lines import Edge
 
@@ -102,10 +96,6 @@ class Curve:
         ----------
         value : float
             What is tested.
-
-        Returns
-        -------
-        float
         """
         estimate = self.estimate
         if math.isnan(estimate) or value == estimate:
@@ -126,10 +116,6 @@ class Curve:
         ----------
         level : float
             Coverage.
-
-        Returns
-        -------
-        low, high : float
         """
         estimate = self.estimate
         full = (0.0, math.inf) if self.ratio else (-1.0, 1.0)
@@ -172,10 +158,6 @@ def curve_of(successes: tuple[int, int], trials: tuple[int, int], *, ratio: bool
         Of the two samples; every trial count at least 1.
     ratio, f1 : bool
         As in `Edge`.
-
-    Returns
-    -------
-    Curve
 
     Examples
     --------

@@ -18,6 +18,7 @@ from scipy import special
 
 from evenhand.arrays import BoolArray, FloatArray, IntArray
 from evenhand.inference.limits import crossing
+from evenhand.kernels.counts.binomial import near_counts
 from evenhand.kernels.counts.rate_lines import Edge
 
 # Trials of the smaller sample up to which the exact test is made. Beyond, at worst over all rates, the score
@@ -54,16 +55,10 @@ def _inside(ends: Ends, bar: float, n: int, m: int) -> Limits:
 
 def _mass(limits: Limits, p: FloatArray, q: FloatArray, n: int, m: int) -> FloatArray:
     """Return the probability of first counts between the limits of the second, for rates p and q (G,)."""
-    y = _near(m, q)
+    y = near_counts(m, q, _FAR, _FAR)
     least, most = (side[y] for side in limits)
     between = _upper(least, n, p[:, None]) - _upper(np.maximum(most + 1, least), n, p[:, None])
     return np.asarray((binomial_chance(y, m, q[:, None]) * between).sum(-1))
-
-
-def _near(n: int, p: FloatArray) -> IntArray:
-    """Return the counts that some of the rates make possible."""
-    far = _FAR * np.sqrt(n * p * (1 - p)) + _FAR
-    return np.arange(max(0, math.floor(float((n * p - far).min()))), min(n, math.ceil(float((n * p + far).max()))) + 1)
 
 
 def binomial_chance(k: IntArray, n: int, p: float | FloatArray) -> FloatArray:
@@ -77,10 +72,6 @@ def binomial_chance(k: IntArray, n: int, p: float | FloatArray) -> FloatArray:
         Trials.
     p : float or ndarray
         Rate.
-
-    Returns
-    -------
-    ndarray
 
     Examples
     --------
@@ -130,10 +121,6 @@ def exact_equivalence(
     ratio, f1 : bool
         As in `Edge`.
 
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> round(exact_equivalence((45, 44), (50, 50), -0.2, 0.2, ratio=False), 4)
@@ -158,12 +145,10 @@ def claimed_tables(
     ----------
     trials : tuple of int
         Of the two samples.
-    low, high : float
-        The ends of the margin.
+    low, high, ratio, f1
+        As in `exact_equivalence`.
     alpha : float
         Level.
-    ratio, f1 : bool
-        As in `Edge`.
 
     Returns
     -------
@@ -199,16 +184,10 @@ def chance_inside(
         Of the two samples.
     rates : tuple of float
         Their true rates.
-    low, high : float
-        The ends of the margin.
+    low, high, ratio, f1
+        As in `exact_equivalence`.
     alpha : float
         Level.
-    ratio, f1 : bool
-        As in `Edge`.
-
-    Returns
-    -------
-    float
 
     Examples
     --------

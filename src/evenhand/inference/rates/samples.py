@@ -122,10 +122,6 @@ class RateSamples(Samples):
         transform, empty_reason
             As in the class.
 
-        Returns
-        -------
-        RateSamples
-
         Examples
         --------
         >>> RateSamples.from_counts([12, 4], [40, 40]).estimate.tolist()

@@ -12,7 +12,6 @@ rows above it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +25,9 @@ from evenhand.arrays import AnyArray, BoolArray, FloatArray
 SINGLE_ABOVE = 20_000
 # Rows times relabellings handled at once, so that the work arrays stay in cache.
 STEP_CELLS = 100_000
+
+
+_Side = tuple[FloatArray, FloatArray, FloatArray]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,32 +47,18 @@ class AucParts:
     """
 
     auc: FloatArray
-    positive: tuple[FloatArray, FloatArray, FloatArray]
-    negative: tuple[FloatArray, FloatArray, FloatArray]
+    positive: _Side
+    negative: _Side
     n_positive: FloatArray
     n_negative: FloatArray
 
-    def variance(self, centre: FloatArray | None = None) -> FloatArray:
-        """Return the variance around a given common AUC, or around the group's own (DeLong, n - 1).
-
-        Parameters
-        ----------
-        centre : ndarray, optional
-            The AUC under the null.
-
-        Returns
-        -------
-        ndarray
-            NaN around the own AUC when a side has fewer than two rows.
-        """
+    def variance(self) -> FloatArray:
+        """Return DeLong's variance; NaN when a side has fewer than two rows."""
         total = np.zeros_like(self.auc)
         for (s0, s1, s2), n in ((self.positive, self.n_positive), (self.negative, self.n_negative)):
-            c = self.auc if centre is None else centre
-            part = np.maximum(s2 - 2 * c * s1 + c * c * s0, 0.0)
-            if centre is None:
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    part = np.where(n > 1, part * n / (n - 1), np.nan)
-            total = total + part
+            part = np.maximum(s2 - 2 * self.auc * s1 + self.auc * self.auc * s0, 0.0)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                total = total + np.where(n > 1, part * n / (n - 1), np.nan)
         return total
 
 
@@ -240,14 +228,7 @@ class PooledScores:
         return out
 
     def _parts(
-        self,
-        x: BoolArray,
-        y: BoolArray,
-        low: AnyArray,
-        high: AnyArray,
-        p: FloatArray,
-        q: FloatArray,
-        buffers: _Buffers,
+        self, x: BoolArray, y: BoolArray, low: AnyArray, high: AnyArray, p: FloatArray, q: FloatArray, buffers: _Buffers
     ) -> AucParts:
         with np.errstate(divide="ignore", invalid="ignore"):
             lead, positive = self._side(x, low, p, q, 0, buffers)
@@ -261,14 +242,8 @@ class PooledScores:
         )
 
     def _side(
-        self,
-        member: BoolArray,
-        count: AnyArray,
-        own: FloatArray,
-        other: FloatArray,
-        side: int,
-        buffers: _Buffers,
-    ) -> tuple[FloatArray, tuple[FloatArray, FloatArray, FloatArray]]:
+        self, member: BoolArray, count: AnyArray, own: FloatArray, other: FloatArray, side: int, buffers: _Buffers
+    ) -> tuple[FloatArray, _Side]:
         """Mean placement and the variance coefficients of one side, sums centred at the pooled AUC."""
         c = self.centre
         dev = buffers("dev", count.shape, self.dtype)
@@ -316,21 +291,14 @@ def _dots(a: AnyArray, b: AnyArray) -> FloatArray:
 
 
 def _join(parts: list[AucParts]) -> AucParts:
-    def both(pick: Callable[[AucParts], FloatArray]) -> FloatArray:
-        return np.concatenate([pick(part) for part in parts])
+    def side(lines: list[_Side]) -> _Side:
+        first, second, third = (np.concatenate(part) for part in zip(*lines, strict=True))
+        return first, second, third
 
     return AucParts(
-        auc=both(lambda a: a.auc),
-        positive=(
-            both(lambda a: a.positive[0]),
-            both(lambda a: a.positive[1]),
-            both(lambda a: a.positive[2]),
-        ),
-        negative=(
-            both(lambda a: a.negative[0]),
-            both(lambda a: a.negative[1]),
-            both(lambda a: a.negative[2]),
-        ),
-        n_positive=both(lambda a: a.n_positive),
-        n_negative=both(lambda a: a.n_negative),
+        np.concatenate([part.auc for part in parts]),
+        side([part.positive for part in parts]),
+        side([part.negative for part in parts]),
+        np.concatenate([part.n_positive for part in parts]),
+        np.concatenate([part.n_negative for part in parts]),
     )

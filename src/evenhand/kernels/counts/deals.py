@@ -20,6 +20,9 @@ from threadpoolctl import ThreadpoolController
 from evenhand.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from evenhand.kernels.shared.seeds import stream
 
+# Resamples from a generator: ``work(generator, b)`` returns an array with first axis `b`.
+Work = Callable[[np.random.Generator, int], AnyArray]
+
 # Below this number of rows a plain shuffle is faster than draw-and-repair.
 SHUFFLE_BELOW = 2500
 # Random numbers are made in pieces that stay in cache.
@@ -57,22 +60,11 @@ def _libraries() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def in_blocks(
-    work: Callable[[np.random.Generator, int], AnyArray],
-    n: int,
-    size: int,
-    *,
-    seed: int,
-    name: str,
-    workers: int = 1,
-    first: int = 0,
-) -> AnyArray:
+def in_blocks(work: Work, n: int, size: int, *, seed: int, name: str, workers: int = 1, first: int = 0) -> AnyArray:
     """Run resampling work in fixed blocks, each with its own random stream, and join the answers.
 
     Parameters
     ----------
-    work : callable
-        ``work(generator, b)`` returns an array with first axis `b`.
     n : int
         Resamples in all.
     size : int
@@ -177,15 +169,6 @@ def _repair(rng: np.random.Generator, row: NDArray[np.uint8], want: IntArray) ->
 def random_subsets(rng: np.random.Generator, rows: int, chosen: int, n: int) -> BoolArray:
     """Choose `chosen` of `rows` rows, `n` times, every choice equally likely.
 
-    Parameters
-    ----------
-    rng : Generator
-        Source of randomness.
-    rows, chosen : int
-        How many of how many.
-    n : int
-        How many times.
-
     Returns
     -------
     ndarray of bool, shape (n, rows)
@@ -201,11 +184,6 @@ def random_subsets(rng: np.random.Generator, rows: int, chosen: int, n: int) -> 
 def all_subsets(rows: int, chosen: int) -> BoolArray:
     """List every choice of `chosen` of `rows` rows.
 
-    Parameters
-    ----------
-    rows, chosen : int
-        How many of how many.
-
     Returns
     -------
     ndarray of bool, shape (binomial(rows, chosen), rows)
@@ -217,9 +195,7 @@ def all_subsets(rows: int, chosen: int) -> BoolArray:
     """
     total = math.comb(rows, chosen)
     index = np.fromiter(
-        itertools.chain.from_iterable(itertools.combinations(range(rows), chosen)),
-        dtype=np.int64,
-        count=total * chosen,
+        itertools.chain.from_iterable(itertools.combinations(range(rows), chosen)), dtype=np.int64, count=total * chosen
     ).reshape(total, chosen)
     masks = np.zeros((total, rows), dtype=np.bool_)
     np.put_along_axis(masks, index, True, axis=1)
@@ -233,14 +209,10 @@ def random_counts(rng: np.random.Generator, counts: IntArray, sizes: Sequence[in
 
     Parameters
     ----------
-    rng : Generator
-        Source of randomness.
     counts : ndarray of int, shape (D,)
         How many rows are equal to each distinct row.
-    sizes : sequence of int, length K
-        Rows per group; they add up to the number of rows.
-    n : int
-        How many times.
+    rng, sizes, n
+        As in `random_labels`.
 
     Returns
     -------

@@ -78,10 +78,6 @@ def hypergeometric_tail(value: int, good: int, bad: int, sample: int, *, upper: 
     upper : bool
         Which tail.
 
-    Returns
-    -------
-    tail, point : float
-
     Examples
     --------
     >>> tail, point = hypergeometric_tail(3, 4, 4, 4, upper=True)
@@ -230,10 +226,8 @@ def enumerate_tables(
 
     Parameters
     ----------
-    table : array_like of int, shape (K, C)
-        Observed counts, groups by cells.
-    strata : array_like of int, shape (C,)
-        The stratum of each cell; cells with -1 stay as they are.
+    table, strata
+        As in `draw_tables`.
     limit : int
         The most tables to list.
 

@@ -39,10 +39,13 @@ def distinct(
     >>> distinct(np.array([2.0, 1.0, 2.0]), np.ones(3), count, code, 2)[2].tolist()
     [[1, 0], [1, 3]]
     """
-    order = np.lexsort((weights, values))
-    v, w, c, g = values[order], weights[order], counts[order], codes[order]
+    v, w, c, g = values, weights, counts, codes
     if v.size == 0:
         return v, w, np.zeros((0, n_groups), dtype=np.int64)
+    # Records often come sorted: one sort then serves many groupings.
+    if not ((v[1:] > v[:-1]) | ((v[1:] == v[:-1]) & (w[1:] >= w[:-1]))).all():
+        order = np.lexsort((w, v))
+        v, w, c, g = v[order], w[order], c[order], g[order]
     new = np.concatenate([[True], (v[1:] != v[:-1]) | (w[1:] != w[:-1])])
     line = np.cumsum(new) - 1
     lines = int(line[-1]) + 1

@@ -19,15 +19,6 @@ def random_picks(rng: np.random.Generator, rows: int, chosen: int, n: int) -> In
     Rows are drawn one by one and those drawn twice are drawn again until none is left. No row is treated
     differently from another at any step, so every choice is equally likely.
 
-    Parameters
-    ----------
-    rng : Generator
-        Source of randomness.
-    rows, chosen : int
-        How many of how many.
-    n : int
-        How many times.
-
     Returns
     -------
     ndarray of int, shape (n, chosen)
