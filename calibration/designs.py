@@ -10,9 +10,10 @@ import numpy as np
 from evenhand import METRICS
 from evenhand.inference.auc import AucSamples
 from evenhand.inference.calibration import CalibrationSamples
-from evenhand.inference.count_tables import TableSamples, balanced_accuracy
+from evenhand.inference.count_functions import balanced_accuracy
+from evenhand.inference.count_tables import TableSamples
 from evenhand.inference.means import MeanSamples
-from evenhand.inference.rates import RateSamples
+from evenhand.inference.rates.samples import RateSamples
 from evenhand.inference.samples import Samples
 
 SIZES = ((30, 30), (100, 30), (300, 300), (1000, 100), (10000, 300))

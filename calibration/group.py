@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from designs import Design, cells, grid, samples, short
 
 from evenhand import METRICS
-from evenhand.inference.rates import RateSamples
+from evenhand.inference.rates.samples import RateSamples
 from evenhand.inference.samples import Draws
 
 HERE = Path(__file__).parent

@@ -28,11 +28,12 @@ from evenhand import METRICS
 from evenhand.audits.margin import parse_margin
 from evenhand.inference.auc import AucSamples
 from evenhand.inference.calibration import CalibrationSamples
-from evenhand.inference.count_tables import TableSamples, balanced_accuracy
+from evenhand.inference.count_functions import balanced_accuracy
+from evenhand.inference.count_tables import TableSamples
 from evenhand.inference.means import MeanSamples
-from evenhand.inference.rates import RateSamples
+from evenhand.inference.rates.equivalence import claimed_tables
+from evenhand.inference.rates.samples import RateSamples
 from evenhand.inference.samples import Draws, Samples
-from evenhand.inference.unconditional import claimed_tables
 from evenhand.kernels.counts.binomial import ratio_statistic, score_statistic
 
 HERE = Path(__file__).parent

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from evenhand.inference.curves import curve_of
-from evenhand.inference.equality import conditional_law
-from evenhand.inference.power_exact import pvalues
+from evenhand.inference.power.listed import pvalues
+from evenhand.inference.rates.curves import curve_of
+from evenhand.inference.rates.equality import conditional_law
 
 HERE = Path(__file__).parent
 ALPHAS = (0.05, 0.01, 0.001)

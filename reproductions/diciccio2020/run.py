@@ -20,7 +20,7 @@ import numpy as np
 import evenhand as eh
 from evenhand.inference.auc import AucSamples
 from evenhand.inference.correlation import correlation_test
-from evenhand.inference.rates import RateSamples
+from evenhand.inference.rates.samples import RateSamples
 from evenhand.inference.samples import Draws
 from evenhand.kernels.counts.permuted_tables import draw_tables
 from evenhand.kernels.shared.logistic import fit_logistic

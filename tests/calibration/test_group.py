@@ -91,7 +91,7 @@ def test_the_printed_variance_would_fail_here():
     """The same harness rejects the unpooled form, so it can tell right from wrong."""
     import numpy as np
 
-    from evenhand.inference.rates import RateSamples
+    from evenhand.inference.rates.samples import RateSamples
     from evenhand.inference.samples import Draws
 
     hits = 0

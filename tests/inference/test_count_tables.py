@@ -11,10 +11,10 @@ import pytest
 from scipy import special, stats
 
 from evenhand.errors import UsageError
-from evenhand.inference.count_functions import Rate, spread_of, studentise
-from evenhand.inference.count_tables import TableSamples, balanced_accuracy
-from evenhand.inference.mover import mover_equivalence, mover_interval
-from evenhand.inference.rates import RateSamples
+from evenhand.inference.count_functions import Rate, balanced_accuracy, spread_of, studentise
+from evenhand.inference.count_tables import TableSamples
+from evenhand.inference.mover import mover, mover_equivalence
+from evenhand.inference.rates.samples import RateSamples
 from evenhand.inference.samples import Draws, Samples
 from evenhand.kernels.counts.binomial import score_interval, score_statistic
 
@@ -247,15 +247,15 @@ def test_size_with_few_positives(value, positives):
 
 def test_mover_on_symmetric_limits_is_the_usual_interval():
     def limits(z):
-        return 0.5 - 0.03 * z, 0.5 + 0.03 * z, 0.4 - 0.04 * z, 0.4 + 0.04 * z
+        return (0.5, 0.5 - 0.03 * z, 0.5 + 0.03 * z), (0.4, 0.4 - 0.04 * z, 0.4 + 0.04 * z)
 
-    assert mover_interval(0.5, 0.4, limits, 2.0, ratio=False) == pytest.approx((0.0, 0.2))
+    assert mover(*limits(2.0), ratio=False) == pytest.approx((0.0, 0.2))
     # Donner and Zou (2012): with symmetric limits the ratio is Fieller's.
-    low, high = mover_interval(0.5, 0.4, limits, 2.0, ratio=True)
+    low, high = mover(*limits(2.0), ratio=True)
     for end in (low, high):
         assert (0.5 - end * 0.4) ** 2 == pytest.approx(4 * (0.03**2 + end**2 * 0.04**2))
-    assert mover_equivalence(0.5, 0.4, limits, -0.1, 0.2, ratio=False) == pytest.approx(special.ndtr(-2.0))
-    assert mover_equivalence(0.5, 0.4, limits, 0.2, 0.3, ratio=False) == 1
+    assert mover_equivalence(limits, -0.1, 0.2, ratio=False) == pytest.approx(special.ndtr(-2.0))
+    assert mover_equivalence(limits, 0.2, 0.3, ratio=False) == 1
 
 
 def test_studentise_and_spread_at_the_edges():

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from evenhand.errors import UsageError
-from evenhand.inference.rows import Columns, RowSamples
+from evenhand.inference.rows import Columns, Resampling, RowSamples
 from evenhand.inference.samples import Draws
 from evenhand.kernels.shared.seeds import stream
 
@@ -19,7 +19,9 @@ def mean(rows: Columns) -> float:
 
 
 def make(v: np.ndarray, g: np.ndarray, **more: object) -> RowSamples:
-    options = {"n_bootstrap": 20, "value": mean, **more}
+    own = {k: more.pop(k) for k in ("n_bootstrap", "max_resamples", "outcome") if k in more}
+    resampling = Resampling(**{"n_bootstrap": 20, **own})
+    options = {"value": mean, "resampling": resampling, **more}
     return RowSamples(columns={"v": v}, codes=g, n_groups=int(g.max()) + 1, **options)  # type: ignore[arg-type]
 
 
@@ -64,8 +66,7 @@ def test_within_outcome_keeps_the_outcomes_of_each_group() -> None:
         codes=g,
         n_groups=2,
         value=share,
-        n_bootstrap=10,
-        outcome="y",
+        resampling=Resampling(n_bootstrap=10, outcome="y"),
     )
     samples.test(0, 1, Draws(n_resamples=9, permute="outcome"))
     # Of each permuted group's eleven calls the first is on the rows as dealt.

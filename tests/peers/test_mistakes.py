@@ -11,7 +11,7 @@ from scipy import stats
 
 import evenhand as eh
 from evenhand.inference.multiplicity import adjust
-from evenhand.inference.rates import RateSamples
+from evenhand.inference.rates.samples import RateSamples
 from evenhand.inference.samples import Draws
 
 

@@ -17,41 +17,24 @@ the wrong order, and score distributions of different shape. The result then car
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.inference.auc_logit import logit_of, regularised, spread, studentised
 from evenhand.inference.limits import crossing
-from evenhand.inference.pvalues import TestResult
+from evenhand.inference.pvalues import TestResult, undefined
 from evenhand.inference.reference import Drawn, Listed, Reference
-from evenhand.inference.resampling import (
-    ENUMERATE,
-    NO_GLOBAL,
-    ROWS_PER_RECORD,
-    at_margins,
-    beyond_margin,
-    refuse_exact,
-    undefined,
-    welch_law,
-)
-from evenhand.inference.samples import Draws
+from evenhand.inference.resampling import ENUMERATE, NO_GLOBAL, ROWS_PER_RECORD, drawn, refuse_exact, welch_law
+from evenhand.inference.samples import Draws, MarginSamples, coded_rows
 from evenhand.inference.skewed_student import Lean, Shape, lean_of, straight_spread
 from evenhand.kernels.counts.auc import AucParts, PooledScores, auc_of_counts
-from evenhand.kernels.counts.deals import (
-    all_subsets,
-    block_size,
-    random_counts,
-    random_labels,
-    random_subsets,
-)
+from evenhand.kernels.counts.deals import all_subsets, block_size, random_counts, random_labels, random_subsets
 from evenhand.kernels.counts.row_sums import distinct
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 _Statistic = Callable[[Sequence[AucParts]], FloatArray]
 
 # Expected misordered rows (rows of the rarer outcome times the AUC's distance from 0 or 1) in the smallest group below
@@ -59,7 +42,7 @@ _Statistic = Callable[[Sequence[AucParts]], FloatArray]
 FEW_ERRORS = 5.0
 
 
-class AucSamples:
+class AucSamples(MarginSamples):
     """K samples of scores with a 0/1 outcome, compared by their AUCs.
 
     Parameters
@@ -68,14 +51,8 @@ class AucSamples:
         Score of each record.
     outcome : array_like of bool, shape (R,)
         Outcome of each record.
-    codes : array_like of int, shape (R,)
-        Sample of each record, 0 to n_groups - 1; records with other codes are left out.
-    n_groups : int
-        K.
-    count : array_like of int, shape (R,), optional
-        Rows each record stands for; 1 by default.
-    weight : array_like, shape (R,), optional
-        Sampling weight of each row.
+    codes, n_groups, count, weight
+        As in `MeanSamples`.
     empty_reason : str
         Why a sample has no AUC; by default it names the missing outcome.
 
@@ -100,50 +77,21 @@ class AucSamples:
     ) -> None:
         s = np.asarray(score, dtype=np.float64)
         y = np.asarray(outcome).astype(np.bool_)
-        g = np.asarray(codes, dtype=np.int64)
-        c = np.ones(s.shape, dtype=np.int64) if count is None else np.asarray(count, dtype=np.int64)
-        w = np.ones(s.shape) if weight is None else np.asarray(weight, dtype=np.float64)
-        keep = (c > 0) & (g >= 0) & (g < n_groups) & (w > 0)
+        g, c, w, keep = coded_rows(codes, n_groups, count, weight)
         self._weighted = weight is not None
-        self._n_groups = n_groups
-        self._empty_reason = empty_reason
         # One line per distinct (score, weight) of each outcome, sorted: row order cannot matter.
         self._sides = tuple(
             distinct(s[keep & side], w[keep & side], c[keep & side], g[keep & side], n_groups) for side in (y, ~y)
         )
         self._observed = [self._parts_of(k) for k in range(n_groups)]
         self._shapes: dict[int, list[Shape]] = {}
-        self._kept: tuple[tuple[int, int, Draws], Drawn | Listed] | None = None
+        self.estimate = np.array([float(part.auc) for part in self._observed])
+        sizes = self._sizes(range(n_groups)).T.tolist()  # (K, 2)
+        lacks = [" or ".join(text for n, text in zip(both, "10", strict=True) if n == 0) for both in sizes]
+        self.reason = tuple((empty_reason or f"has no rows with outcome {which}") if which else "" for which in lacks)
+        self.counts = tuple({"rows": p + q, "positives": p, "negatives": q} for p, q in sizes)
 
-    @property
-    def estimate(self) -> FloatArray:
-        """AUC of each sample, NaN where an outcome is missing."""
-        return np.array([float(part.auc) for part in self._observed])
-
-    @property
-    def reason(self) -> tuple[str, ...]:
-        """Why a sample has no AUC."""
-        out = []
-        for k in range(self._n_groups):
-            positive, negative = (int(side[2][:, k].sum()) for side in self._sides)
-            lacks = [text for n, text in ((positive, "1"), (negative, "0")) if n == 0]
-            why = self._empty_reason or f"has no rows with outcome {' or '.join(lacks)}"
-            out.append(why if lacks else "")
-        return tuple(out)
-
-    @property
-    def counts(self) -> tuple[Mapping[str, float], ...]:
-        """Rows, and rows of each outcome."""
-        out = []
-        for k in range(self._n_groups):
-            positive, negative = (int(side[2][:, k].sum()) for side in self._sides)
-            out.append({"rows": positive + negative, "positives": positive, "negatives": negative})
-        return tuple(out)
-
-    def test(self, a: int, b: int, draws: Draws) -> TestResult:
-        """Test that samples `a` and `b` have one AUC."""
-        if np.isnan(self.estimate[[a, b]]).any():
-            return undefined()
+    def _test(self, a: int, b: int, draws: Draws) -> TestResult:
         plain = draws.variance == "unpooled"
         observed = float(studentised(self._observed[a], self._observed[b], plain))
         if math.isnan(observed):
@@ -151,10 +99,8 @@ class AucSamples:
         reference, words = self._reference(a, b, draws)
         return reference.result(observed, draws.alternative, method=words, warnings=self._warning([a, b]))
 
-    def test_global(self, members: Sequence[int], draws: Draws) -> TestResult:
-        """Test that all these samples have one AUC, by the weighted spread of their logits."""
-        if np.isnan(self.estimate[list(members)]).any():
-            return undefined()
+    def _test_global(self, members: list[int], draws: Draws) -> TestResult:
+        """By the weighted spread of the logits."""
         # Groups are dealt in an order that their labels cannot change.
         order = sorted(members, key=lambda k: (*self._sizes([k]).sum(axis=1), self.estimate[k]))
         plain = draws.variance == "unpooled"
@@ -175,18 +121,10 @@ class AucSamples:
             null = self._permuted(order, draws, lambda parts: spread(parts, plain), "global")
             words = "studentised permutation test" + (" within outcome" if draws.permute != "all" else "")
             return Reference(None, null).result(observed, "greater", method=words, warnings=warnings)
-        return TestResult(
-            statistic=observed,
-            pvalue=p,
-            method=words,
-            exact=False,
-            pvalue_low=p,
-            pvalue_high=p,
-            warnings=warnings,
-        )
+        return TestResult(statistic=observed, pvalue=p, method=words, exact=False, warnings=warnings)
 
-    def interval(self, a: int, b: int, *, level: float, ratio: bool, draws: Draws) -> tuple[float, float, str]:
-        """Return all differences, or ratios, of the AUCs that the test at 1 - level keeps."""
+    def _interval(self, a: int, b: int, level: float, ratio: bool, draws: Draws) -> tuple[float, float, str]:
+        """All differences, or ratios, of the AUCs that the test at 1 - level keeps."""
         point = self._point(a, b, ratio)
         if math.isnan(point):
             return math.nan, math.nan, "none"
@@ -197,27 +135,14 @@ class AucSamples:
         high = crossing(lambda v: self._distance(a, b, v, ratio) >= ends[0], point, far[1], none)
         return low, math.inf if ratio and high >= far[1] else high, kind
 
-    def equivalence(self, a: int, b: int, *, low: float, high: float, ratio: bool, draws: Draws) -> float:
-        """Return the larger p-value of the two one-sided tests at the margins."""
-        return at_margins(lambda margin, side: self._at(a, b, margin, ratio, side), low, high, draws)
-
-    def beyond(self, a: int, b: int, *, low: float, high: float, ratio: bool, draws: Draws) -> float:
-        """Return the p-value of the test that the difference or ratio lies within [low, high]."""
-        point = self._point(a, b, ratio)
-        return beyond_margin(lambda margin, side: self._at(a, b, margin, ratio, side), point, low, high, draws)
-
-    def standard_error(self, a: int, b: int) -> float:
-        """Return DeLong's standard error of the difference."""
+    def _standard_error(self, a: int, b: int) -> float:
         return math.sqrt(float(regularised(self._observed[a])[1] + regularised(self._observed[b])[1]))
 
     def _point(self, a: int, b: int, ratio: bool) -> float:
-        first, second = (float(v) for v in self.estimate[[a, b]])
-        if math.isnan(self._distance(a, b, 1.0 if ratio else 0.0, ratio)):
-            return math.nan
-        return (first / second if second > 0 else math.nan) if ratio else first - second
+        known = not math.isnan(self._distance(a, b, 1.0 if ratio else 0.0, ratio))
+        return super()._point(a, b, ratio) if known else math.nan
 
     def _at(self, a: int, b: int, margin: float, ratio: bool, draws: Draws) -> float:
-        """P-value against a difference, or ratio, of exactly `margin`."""
         statistic = self._distance(a, b, margin, ratio)
         if math.isnan(statistic):
             return math.nan
@@ -225,8 +150,6 @@ class AucSamples:
 
     def _distance(self, a: int, b: int, value: float, ratio: bool) -> float:
         """Signed distance, in standard errors, of both logits to the nearest AUCs with this difference or ratio."""
-        if np.isnan(self.estimate[[a, b]]).any():
-            return math.nan
         (l1, v1), (l2, v2) = (tuple(float(x) for x in logit_of(self._observed[k])) for k in (a, b))
         if value == (1.0 if ratio else 0.0) or math.isnan(v1 + v2):
             return (l1 - l2) / math.sqrt(v1 + v2)
@@ -254,25 +177,23 @@ class AucSamples:
             return Reference(Lean(), None), "normal limit"
         if _closed(draws):
             return Reference(self._law([(a, 1.0), (b, -1.0)]), None), "skewness-corrected t test of logits"
-        key = (a, b, replace(draws, alternative="two-sided"))
-        if self._kept is None or self._kept[0] != key:
-            self._kept = (key, self._null(a, b, draws))
+        null = self._law_once(a, b, draws, lambda: self._null(a, b, draws))
         words = "studentised permutation test" + (" within outcome" if draws.permute != "all" else "")
-        return Reference(None, self._kept[1]), words + (", all permutations" if draws.method == "exact" else "")
+        return Reference(None, null), words + (", all permutations" if draws.method == "exact" else "")
 
     def _null(self, a: int, b: int, draws: Draws) -> Drawn | Listed:
         """Permutation law of the statistic."""
         sizes = self._sizes([a, b])  # (2 outcomes, 2 groups)
         small = int(sizes[:, 1].sum() < sizes[:, 0].sum())  # the group that is drawn; the first when equal
-        drawn = [(a, b)[small], (a, b)[1 - small]]
+        order = [(a, b)[small], (a, b)[1 - small]]
         sign, plain = -1.0 if small else 1.0, draws.variance == "unpooled"
         ways = math.prod(math.comb(int(n.sum()), int(n[small])) for n in sizes) if sizes.sum() < 2000 else ENUMERATE
         if draws.permute != "all" and draws.method == "exact" and ways * int(sizes.sum()) <= ENUMERATE:
             x, y = (all_subsets(int(n.sum()), int(n[small])) for n in sizes)
-            pair = self._pooled(drawn).split(np.repeat(x, len(y), axis=0), np.tile(y, (len(x), 1)))
+            pair = self._pooled(order).split(np.repeat(x, len(y), axis=0), np.tile(y, (len(x), 1)))
             return Listed(sign * studentised(*pair, plain))
         refuse_exact(draws)
-        return self._permuted(drawn, draws, lambda parts: sign * studentised(parts[0], parts[1], plain), "pair")
+        return self._permuted(order, draws, lambda parts: sign * studentised(parts[0], parts[1], plain), "pair")
 
     def _law(self, terms: Sequence[tuple[int, float]]) -> Lean:
         """Student's law of a sum of logits, each with its sign."""
@@ -354,13 +275,7 @@ class AucSamples:
             return PooledScores(*scores)
         return PooledScores(*scores, *(np.repeat(w, n) for (_, w, _), n in zip(self._sides, total, strict=True)))
 
-    def _permuted(
-        self,
-        members: Sequence[int],
-        draws: Draws,
-        statistic: _Statistic,
-        purpose: str,
-    ) -> Drawn:
+    def _permuted(self, members: Sequence[int], draws: Draws, statistic: _Statistic, purpose: str) -> Drawn:
         """Return the law of the statistic over permutations; the members are dealt in this order."""
         sizes = self._sizes(members)  # (2, K)
         whole = sizes.sum(axis=0).tolist()
@@ -370,10 +285,7 @@ class AucSamples:
 
             def work(rng: np.random.Generator, b: int) -> FloatArray:
                 if within:
-                    px, py = (
-                        random_counts(rng, x, sizes[0].tolist(), b),
-                        random_counts(rng, y, sizes[1].tolist(), b),
-                    )
+                    px, py = (random_counts(rng, x, sizes[0].tolist(), b), random_counts(rng, y, sizes[1].tolist(), b))
                 else:
                     both = random_counts(rng, np.concatenate([x, y]), whole, b)
                     px, py = both[:, : x.size], both[:, x.size :]
@@ -400,14 +312,7 @@ class AucSamples:
                 return statistic([pooled.group(labels[0] == k, labels[1] == k) for k in range(len(members))])
 
             size, moved = block_size(sum(whole)), sum(whole) * (len(members) - 1)
-        return Drawn(
-            work,
-            cap=draws.most(moved),
-            block=size,
-            seed=draws.seed,
-            name=f"{draws.name}/{purpose}",
-            workers=draws.workers,
-        )
+        return drawn(work, draws, moved, size, purpose)
 
 
 def _closed(draws: Draws) -> bool:

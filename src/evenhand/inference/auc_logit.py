@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
-from evenhand.inference.resampling import wald_spread
+from evenhand.arrays import FloatArray
 from evenhand.kernels.counts.auc import AucParts
-
-FloatArray = NDArray[np.float64]
+from evenhand.kernels.counts.row_sums import weighted_spread
 
 # Rows' worth of the largest variance that an AUC can have, mixed into DeLong's: a small sample without a single pair in
 # the wrong order shows none of its own.
@@ -20,15 +18,6 @@ PRIOR_ROWS = 1.0
 
 def regularised(part: AucParts) -> tuple[FloatArray, FloatArray]:
     """Return the AUC moved off 0 and 1 by half a pair, and DeLong's variance with a little of the largest mixed in.
-
-    Parameters
-    ----------
-    part : AucParts
-        The AUC and what its variance is made of.
-
-    Returns
-    -------
-    auc, variance : ndarray
 
     Examples
     --------
@@ -50,15 +39,6 @@ def regularised(part: AucParts) -> tuple[FloatArray, FloatArray]:
 def logit_of(part: AucParts) -> tuple[FloatArray, FloatArray]:
     """Return the logit of the regularised AUC and its variance.
 
-    Parameters
-    ----------
-    part : AucParts
-        As in `regularised`.
-
-    Returns
-    -------
-    logit, variance : ndarray
-
     Examples
     --------
     >>> from evenhand.kernels.counts.auc import auc_of_counts
@@ -72,16 +52,7 @@ def logit_of(part: AucParts) -> tuple[FloatArray, FloatArray]:
 def studentised(first: AucParts, second: AucParts, plain: bool) -> FloatArray:
     """Return the difference of two logits, or plainly of two AUCs, over its standard error.
 
-    Parameters
-    ----------
-    first, second : AucParts
-        The samples.
-    plain : bool
-        Without logit and regularisation, as printed in [diciccio2020].
-
-    Returns
-    -------
-    ndarray
+    Plainly is without logit and regularisation, as printed in [diciccio2020].
 
     Examples
     --------
@@ -100,17 +71,6 @@ def studentised(first: AucParts, second: AucParts, plain: bool) -> FloatArray:
 def spread(parts: Sequence[AucParts], plain: bool) -> FloatArray:
     """Return the weighted spread of the logits, or plainly of the AUCs, of several samples.
 
-    Parameters
-    ----------
-    parts : sequence of AucParts
-        The samples.
-    plain : bool
-        As in `studentised`.
-
-    Returns
-    -------
-    ndarray
-
     Examples
     --------
     >>> from evenhand.kernels.counts.auc import auc_of_counts
@@ -122,4 +82,4 @@ def spread(parts: Sequence[AucParts], plain: bool) -> FloatArray:
         values, variances = [p.auc for p in parts], [np.maximum(p.variance(), 1e-12) for p in parts]
     else:
         values, variances = map(list, zip(*(logit_of(p) for p in parts), strict=True))
-    return wald_spread(np.stack(values, axis=-1), np.stack(variances, axis=-1))
+    return weighted_spread(np.stack(values, axis=-1), np.stack(variances, axis=-1))

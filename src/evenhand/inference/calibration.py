@@ -5,7 +5,7 @@ and mean score) is biased upwards by an amount that depends on the sample's size
 looks worse than a large one of the same quality. Compared here is its debiased root-mean-square form:
 the squared distance of each bin is estimated without bias by leaving out each row's product with itself,
 (sum e)^2 - sum e^2 over n (n - 1) with e = outcome - score; the count-weighted mean over bins is theta;
-the value shown is sqrt(max(theta, 0)). `ece` gives the plain form for reference.
+the value shown is sqrt(max(theta, 0)).
 
 Hypothesis: two (or all) samples have one theta; their scores may be distributed otherwise.
 Statistic: difference of the thetas over its standard error under the null, with the second-order term that
@@ -18,35 +18,20 @@ sums of a permutation are drawn from their own normal limit: the cost no longer 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy import special
+from numpy.typing import ArrayLike
 
-from evenhand.inference.limits import mover_difference, mover_ratio, onesided_from_limits
-from evenhand.inference.pvalues import TestResult
+from evenhand.arrays import FloatArray, IntArray
+from evenhand.inference.mover import Known, mover, reach
+from evenhand.inference.pvalues import TestResult, undefined
 from evenhand.inference.reference import Drawn, Reference
-from evenhand.inference.resampling import (
-    ROWS_PER_RECORD,
-    at_margins,
-    beyond_margin,
-    refuse_exact,
-    undefined,
-    wald_spread,
-)
-from evenhand.inference.samples import Draws
-from evenhand.kernels.counts.deals import (
-    block_size,
-    random_counts,
-    random_labels,
-    random_subsets,
-    subset_sums,
-)
-from evenhand.kernels.counts.row_sums import distinct
+from evenhand.inference.resampling import ROWS_PER_RECORD, drawn, refuse_exact
+from evenhand.inference.samples import Draws, MarginSamples, coded_rows
+from evenhand.kernels.counts.deals import block_size, random_counts, random_labels, random_subsets, subset_sums
+from evenhand.kernels.counts.row_sums import distinct, weighted_spread
 
-FloatArray = NDArray[np.float64]
 _Statistic = Callable[[FloatArray], FloatArray]
 
 # Rows in all, and in the smallest group, above which bin sums of a permutation are drawn from their limit.
@@ -55,9 +40,10 @@ LARGE, LARGE_GROUP = 10_000, 1_000
 FAR = 1e6
 # Rows of the smallest group below which the test was not measured.
 SMALL = 100
+NO_STATISTIC = "The test's statistic is undefined on these data."
 
 
-class CalibrationSamples:
+class CalibrationSamples(MarginSamples):
     """K samples of probabilities with a 0/1 outcome, compared by their calibration error.
 
     Parameters
@@ -66,12 +52,8 @@ class CalibrationSamples:
         Probability of each record, between 0 and 1.
     outcome : array_like of bool, shape (R,)
         Outcome of each record.
-    codes : array_like of int, shape (R,)
-        Sample of each record, 0 to n_groups - 1; records with other codes are left out.
-    n_groups : int
-        K.
-    count : array_like of int, shape (R,), optional
-        Rows each record stands for; 1 by default.
+    codes, n_groups, count
+        As in `MeanSamples`.
     n_bins : int
         Equal-width bins on [0, 1].
     empty_reason : str
@@ -80,8 +62,8 @@ class CalibrationSamples:
     Examples
     --------
     >>> samples = CalibrationSamples(score=[0.3] * 10, outcome=[1] * 5 + [0] * 5, codes=[0] * 10, n_groups=1)
-    >>> round(float(samples.ece[0]), 6), round(float(samples.estimate[0]), 3)
-    (0.2, 0.111)
+    >>> round(float(samples.estimate[0]), 3)
+    0.111
     """
 
     def __init__(
@@ -97,88 +79,53 @@ class CalibrationSamples:
     ) -> None:
         s = np.asarray(score, dtype=np.float64)
         y = np.asarray(outcome, dtype=np.float64)
-        g = np.asarray(codes, dtype=np.int64)
-        c = np.ones(s.shape, dtype=np.int64) if count is None else np.asarray(count, dtype=np.int64)
-        keep = (c > 0) & (g >= 0) & (g < n_groups)
+        g, c, _, keep = coded_rows(codes, n_groups, count)
         bins = np.clip(np.floor(s * n_bins), 0, n_bins - 1)
         # One line per distinct (bin, residual), sorted by bin: row order cannot matter.
         self._bins, self._residuals, self._table = distinct(bins[keep], (y - s)[keep], c[keep], g[keep], n_groups)
-        self._n_bins, self._n_groups = n_bins, n_groups
-        self._empty_reason = empty_reason
+        self._n_bins = n_bins
         self._sums = np.stack([self._bin_sums(self._table[:, k]) for k in range(n_groups)])  # (K, bins, 3)
         self._theta, self._slope, self._rest = _squared_error(self._sums)  # (K,)
-        self._kept: tuple[tuple[int, int, Draws], tuple[Drawn, str]] | None = None
         self._variance = self._slope * np.maximum(self._theta, 0.0) + self._rest
+        self._rows = self._sums[:, :, 0].sum(axis=1)  # (K,)
+        self.estimate = np.sqrt(np.maximum(self._theta, 0.0))
+        few = ["has no score bin with two rows" if math.isnan(v) else "" for v in self._theta]
+        self.reason = tuple(why if n else empty_reason for why, n in zip(few, self._rows, strict=True))
+        self.counts = tuple({"rows": int(s[:, 0].sum()), "bins": int((s[:, 0] > 1).sum())} for s in self._sums)
 
-    @property
-    def estimate(self) -> FloatArray:
-        """Debiased root-mean-square calibration error of each sample, NaN where it has no value."""
-        return np.sqrt(np.maximum(self._theta, 0.0))
-
-    @property
-    def ece(self) -> FloatArray:
-        """Plain expected calibration error of each sample: biased upwards in small samples."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(np.abs(self._sums[:, :, 1]).sum(axis=1) / self._sums[:, :, 0].sum(axis=1))
-
-    @property
-    def reason(self) -> tuple[str, ...]:
-        """Why a sample has no value."""
-        out = []
-        for k in range(self._n_groups):
-            few = "" if not math.isnan(self._theta[k]) else "has no score bin with two rows"
-            out.append(self._empty_reason if self._sums[k, :, 0].sum() == 0 else few)
-        return tuple(out)
-
-    @property
-    def counts(self) -> tuple[Mapping[str, float], ...]:
-        """Rows, and bins with at least two rows."""
-        return tuple({"rows": int(s[:, 0].sum()), "bins": int((s[:, 0] > 1).sum())} for s in self._sums)
-
-    def test(self, a: int, b: int, draws: Draws) -> TestResult:
-        """Test that samples `a` and `b` have one calibration error."""
+    def _test(self, a: int, b: int, draws: Draws) -> TestResult:
         observed = self._statistic(a, b)
         if not math.isfinite(observed):
-            return undefined()
+            return undefined(NO_STATISTIC)
         null, words = self._null(a, b, draws)
         reference = Reference(None, null)
         return reference.result(observed, draws.alternative, method=words, warnings=self._warning([a, b]))
 
-    def test_global(self, members: Sequence[int], draws: Draws) -> TestResult:
-        """Test that all these samples have one calibration error."""
+    def _test_global(self, members: list[int], draws: Draws) -> TestResult:
         # Groups are dealt in an order that their labels cannot change.
-        order = sorted(members, key=lambda k: (self._sums[k, :, 0].sum(), self._theta[k]))
+        order = sorted(members, key=lambda k: (self._rows[k], self._theta[k]))
 
         def statistic(sums: FloatArray) -> FloatArray:
             theta, slope, rest = _squared_error(sums)
-            return wald_spread(theta, np.maximum(_null_variance(sums, theta, slope, rest), 1e-30))
+            return weighted_spread(theta, np.maximum(_null_variance(sums, theta, slope, rest), 1e-30))
 
         observed = float(statistic(self._sums[order]))
         if math.isnan(observed):
-            return undefined()
+            return undefined(NO_STATISTIC)
         null, words = self._permuted(order, draws, statistic, "global")
         return Reference(None, null).result(observed, "greater", method=words, warnings=self._warning(members))
 
-    def interval(self, a: int, b: int, *, level: float, ratio: bool, draws: Draws) -> tuple[float, float, str]:
-        """Return the roots of each theta's score limits combined by squares (MOVER), at the test's own quantiles."""
+    def _interval(self, a: int, b: int, level: float, ratio: bool, draws: Draws) -> tuple[float, float, str]:
+        """Combine the roots of each theta's score limits (MOVER), at the test's own quantiles."""
         scale = self._scale(a, b, ratio)
         if math.isnan(scale):
             return math.nan, math.nan, "root-mover"
         low, high = Reference(None, self._null(a, b, draws)[0]).critical(level)
         ends = [max(end / scale, 0.0) if math.isfinite(end) else FAR for end in (high, -low)]
-        return self._bounds(a, b, ends[0], ratio)[0], self._bounds(a, b, ends[1], ratio)[1], "root-mover"
+        low, high = (mover(*self._limits(a, b, z), ratio=ratio)[side] for side, z in enumerate(ends))
+        return low, high, "root-mover"
 
-    def equivalence(self, a: int, b: int, *, low: float, high: float, ratio: bool, draws: Draws) -> float:
-        """Return the larger p-value of the two one-sided tests at the margins."""
-        return at_margins(lambda margin, side: self._at(a, b, margin, ratio, side), low, high, draws)
-
-    def beyond(self, a: int, b: int, *, low: float, high: float, ratio: bool, draws: Draws) -> float:
-        """Return the p-value of the test that the difference or ratio lies within [low, high]."""
-        point = self._point(a, b, ratio)
-        return beyond_margin(lambda margin, side: self._at(a, b, margin, ratio, side), point, low, high, draws)
-
-    def standard_error(self, a: int, b: int) -> float:
-        """Return the standard error of the difference of the root-mean-square errors."""
+    def _standard_error(self, a: int, b: int) -> float:
         out = 0.0
         for k in (a, b):
             root, var = float(self.estimate[k]), float(self._variance[k])
@@ -186,15 +133,10 @@ class CalibrationSamples:
             out += min(var / (4 * root**2), math.sqrt(var)) if root > 0 else math.sqrt(var)
         return math.sqrt(out)
 
-    def _point(self, a: int, b: int, ratio: bool) -> float:
-        one, two = (float(v) for v in self.estimate[[a, b]])
-        return (one / two if two > 0 else math.nan) if ratio else one - two
-
     def _statistic(self, a: int, b: int) -> float:
         return float(_studentised(self._sums[[a, b]]))
 
     def _at(self, a: int, b: int, margin: float, ratio: bool, draws: Draws) -> float:
-        """P-value against a difference, or ratio, of exactly `margin`."""
         scale = self._scale(a, b, ratio)
         if math.isnan(scale):
             return math.nan
@@ -203,10 +145,8 @@ class CalibrationSamples:
 
     def _reach(self, a: int, b: int, value: float, ratio: bool) -> float:
         """How many standard errors the limits must be wide to reach this difference or ratio, signed."""
-        point = self._point(a, b, ratio)
-        lower = point > value
-        share = onesided_from_limits(lambda z: self._bounds(a, b, z, ratio), point, value, lower=lower)
-        return float(-special.ndtri(share)) * (1.0 if lower else -1.0) if share < 1 else 0.0
+        above = self._point(a, b, ratio) > value
+        return (1.0 if above else -1.0) * reach(lambda z: self._limits(a, b, z), value, above=above, ratio=ratio)
 
     def _scale(self, a: int, b: int, ratio: bool) -> float:
         """Return the statistic over the reach of no difference: with it limits and test agree there exactly."""
@@ -218,52 +158,44 @@ class CalibrationSamples:
 
     def _null(self, a: int, b: int, draws: Draws) -> tuple[Drawn, str]:
         """Permutation law of the statistic."""
-        key = (a, b, replace(draws, alternative="two-sided"))
-        if self._kept is None or self._kept[0] != key:
-            sizes = self._sums[[a, b], :, 0].sum(axis=1)
-            small = int(sizes[1] < sizes[0])  # the group that is drawn; the first when they are equal
-            sign = -1.0 if small else 1.0
-            drawn = [(a, b)[small], (a, b)[1 - small]]
-            self._kept = (key, self._permuted(drawn, draws, lambda sums: sign * _studentised(sums), "pair"))
-        return self._kept[1]
 
-    def _bounds(self, a: int, b: int, z: float, ratio: bool) -> tuple[float, float]:
+        def make() -> tuple[Drawn, str]:
+            small = int(self._rows[b] < self._rows[a])  # the group that is drawn; the first when they are equal
+            sign = -1.0 if small else 1.0
+            order = [(a, b)[small], (a, b)[1 - small]]
+            return self._permuted(order, draws, lambda sums: sign * _studentised(sums), "pair")
+
+        return self._law_once(a, b, draws, make)
+
+    def _limits(self, a: int, b: int, z: float) -> tuple[Known, Known]:
+        """Score limits of each value: those whose own variance puts the estimate z standard errors away."""
         limits = []
         for k in (a, b):
-            # Score limits: the values whose own variance puts the estimate z standard errors away.
             theta, slope, rest = (float(v[k]) for v in (self._theta, self._slope, self._rest))
             centre = theta + z * z * slope / 2
             half = z * math.sqrt(max(slope * theta + rest + z * z * slope * slope / 4, 0.0))
             low, mid, high = (math.sqrt(max(v, 0.0)) for v in (centre - half, theta, centre + half))
             limits.append((mid, min(low, mid), max(high, mid)))
-        if math.isnan(limits[0][0] + limits[1][0]):
-            return math.nan, math.nan
-        return mover_ratio(*limits) if ratio else mover_difference(*limits)
+        return limits[0], limits[1]
 
     def _warning(self, members: Sequence[int]) -> tuple[str, ...]:
-        if self._sums[list(members), :, 0].sum(axis=1).min() >= SMALL:
+        if self._rows[list(members)].min() >= SMALL:
             return ()
         return (f"A group has fewer than {SMALL} rows: the calibration test was not measured there.",)
 
-    def _bin_sums(self, counts: NDArray[np.int64]) -> FloatArray:
+    def _bin_sums(self, counts: IntArray) -> FloatArray:
         """Rows, sum of residuals and of their squares in each bin, shape (bins, 3)."""
         place = self._bins.astype(np.int64)
         columns = (counts, counts * self._residuals, counts * self._residuals**2)
         return np.stack([np.bincount(place, weights=col, minlength=self._n_bins) for col in columns], axis=-1)
 
-    def _permuted(
-        self,
-        members: Sequence[int],
-        draws: Draws,
-        statistic: _Statistic,
-        purpose: str,
-    ) -> tuple[Drawn, str]:
+    def _permuted(self, members: Sequence[int], draws: Draws, statistic: _Statistic, purpose: str) -> tuple[Drawn, str]:
         """Return the law of the statistic over permutations of all rows; members are dealt in this order."""
         refuse_exact(draws, "the calibration error has no exact test")
         total = self._table[:, list(members)].sum(axis=1)
         used = total > 0
         bins, residuals, total = self._bins[used].astype(np.int64), self._residuals[used], total[used]
-        sizes = self._sums[list(members), :, 0].sum(axis=1).astype(np.int64).tolist()
+        sizes = self._rows[list(members)].astype(np.int64).tolist()
         rows, words = int(total.sum()), "studentised permutation test"
         few = total.size * ROWS_PER_RECORD <= rows
         if draws.method == "limit" or (
@@ -306,15 +238,7 @@ class CalibrationSamples:
                 return statistic(sums)
 
             moved, size = rows, block_size(rows)
-        null = Drawn(
-            work,
-            cap=draws.most(moved),
-            block=size,
-            seed=draws.seed,
-            name=f"{draws.name}/{purpose}",
-            workers=draws.workers,
-        )
-        return null, words
+        return drawn(work, draws, moved, size, purpose), words
 
 
 def _limit_sums(rng: np.random.Generator, whole: FloatArray, sizes: Sequence[int], b: int) -> FloatArray:

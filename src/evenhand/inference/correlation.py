@@ -18,18 +18,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.inference.limits import crossing
-from evenhand.inference.pvalues import TestResult
+from evenhand.inference.pvalues import TestResult, undefined
 from evenhand.inference.reference import Drawn, Reference
-from evenhand.inference.resampling import refuse_exact, undefined
+from evenhand.inference.resampling import drawn, refuse_exact
 from evenhand.inference.samples import Draws
 from evenhand.inference.skewed_student import Lean, Shape, lean_of
 from evenhand.kernels.counts.deals import block_size
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # Permutations are left out when the product of the columns' skewnesses over sqrt(n), and of their kurtoses over n, are
 # at most these ...
@@ -94,21 +92,14 @@ def correlation_test(
 
 
 def correlation_interval(
-    x: ArrayLike,
-    y: ArrayLike,
-    count: ArrayLike | None = None,
-    *,
-    level: float = 0.95,
-    draws: Draws | None = None,
+    x: ArrayLike, y: ArrayLike, count: ArrayLike | None = None, *, level: float = 0.95, draws: Draws | None = None
 ) -> tuple[float, float, str]:
     """Return a confidence interval of the correlation that allows for dependence of any form.
 
     Parameters
     ----------
-    x, y : array_like, shape (R,)
-        The columns.
-    count : array_like of int, shape (R,), optional
-        Rows each record stands for; 1 by default.
+    x, y, count
+        As in the test.
     level : float
         Nominal coverage.
     draws : Draws, optional
@@ -157,8 +148,8 @@ class _Pairs:
         self.r = float(np.dot(c, u * v) / self.n) if self.n else math.nan
         self.peak = self._product(4) / max(self.n, 1)
         self._uneven = self._unevenness()
-        drawn = draws.method == "permutation" or (draws.method == "auto" and self.n <= MANY and not self._calm())
-        self.null = self._permuted() if self.n and drawn else None
+        permute = draws.method == "permutation" or (draws.method == "auto" and self.n <= MANY and not self._calm())
+        self.null = self._permuted() if self.n and permute else None
 
     def statistic(self, rho: float) -> float:
         """Return the mean of d over its standard error."""
@@ -213,14 +204,7 @@ class _Pairs:
             np.square(moved, out=moved)
             return np.asarray(_studentised(cross, moved @ (a * a) / n, n))
 
-        return Drawn(
-            work,
-            cap=self._draws.most(n),
-            block=block_size(n, 500_000),
-            seed=self._draws.seed,
-            name=f"{self._draws.name}/correlation",
-            workers=self._draws.workers,
-        )
+        return drawn(work, self._draws, n, block_size(n, 500_000), "correlation")
 
 
 def _studentised(mean: FloatArray, square: FloatArray, n: int) -> FloatArray:

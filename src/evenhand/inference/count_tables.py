@@ -9,22 +9,20 @@ only the *values* are equal. Which variance is used, and what is pooled in it: `
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.errors import UsageError
 from evenhand.inference.count_functions import Average, Form, Rate
 from evenhand.inference.delta_method import Function
-from evenhand.inference.permutations import not_computable, permutation_test
+from evenhand.inference.permutations import permutation_test
 from evenhand.inference.pvalues import TestResult
-from evenhand.inference.samples import Draws
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from evenhand.inference.samples import Draws, Samples
 
 _SIDES = {
     "two-sided": "absolute value at least the observed",
@@ -38,7 +36,7 @@ _STUDENTISED = {
 }
 
 
-class TableSamples:
+class TableSamples(Samples):
     """K groups of rows counted in C cells, and a value that is a function of the counts.
 
     Parameters
@@ -80,30 +78,11 @@ class TableSamples:
         if outcome is None:
             outcome = np.arange(4) // 2 if cells == 4 else np.zeros(cells, dtype=np.int64)
         self.outcome: IntArray = np.asarray(outcome, dtype=np.int64)
-        if isinstance(value, Rate | Average | Function):
-            self.form: Form = value
-        else:
-            self.form = Function(value, self.outcome)  # type: ignore[arg-type]
-        self.empty_reason = empty_reason
-        self._estimate = self.form.value(self.table.astype(np.float64))
-
-    @property
-    def estimate(self) -> FloatArray:
-        """The value of each group; NaN where undefined."""
-        return self._estimate
-
-    @property
-    def reason(self) -> tuple[str, ...]:
-        """Empty, or why a group has no value."""
-        return tuple(self.empty_reason if math.isnan(v) else "" for v in self._estimate)
-
-    @property
-    def counts(self) -> tuple[Mapping[str, float], ...]:
-        """Rows, and for four cells the confusion table, of each group."""
-        names = ("tn", "fp", "fn", "tp") if self.table.shape[1] == 4 else ()
-        return tuple(
-            {"rows": int(row.sum()), **{k: int(c) for k, c in zip(names, row, strict=False)}} for row in self.table
-        )
+        self.form: Form = value if isinstance(value, Form) else Function(value, self.outcome)
+        self.estimate = self.form.value(self.table.astype(np.float64))
+        self.reason = tuple(empty_reason if math.isnan(v) else "" for v in self.estimate)
+        names = ("tn", "fp", "fn", "tp") if cells == 4 else ()
+        self.counts = tuple({"rows": sum(row), **dict(zip(names, row, strict=False))} for row in self.table.tolist())
 
     def _strata(self, permute: str) -> tuple[IntArray, str]:
         """Return the strata of a choice and its words."""
@@ -118,31 +97,7 @@ class TableSamples:
             return np.zeros(self.table.shape[1], dtype=np.int64), "labels permuted over all rows"
         raise UsageError(f"`permute` must be auto, denominator, outcome or all; got `{permute}`.")
 
-    def _missing(self, members: Sequence[int]) -> bool:
-        return bool(np.isnan(self._estimate[list(members)]).any())
-
-    def test(self, a: int, b: int, draws: Draws) -> TestResult:
-        """Test that groups `a` and `b` have one value.
-
-        Parameters
-        ----------
-        a, b : int
-            Groups.
-        draws : Draws
-            How the reference distribution is made.
-
-        Returns
-        -------
-        TestResult
-
-        Examples
-        --------
-        >>> samples = TableSamples([[5, 5, 5, 5], [5, 5, 5, 5]], lambda t: t[..., 3] / t.sum(-1))
-        >>> round(samples.test(0, 1, Draws(n_resamples=99)).pvalue, 9)
-        1.0
-        """
-        if self._missing((a, b)):
-            return not_computable(self.empty_reason)
+    def _test(self, a: int, b: int, draws: Draws) -> TestResult:
         variance = "null" if draws.variance == "auto" else draws.variance
         pair = self.table[[a, b]]
         strata, where = self._strata(draws.permute)
@@ -150,7 +105,7 @@ class TableSamples:
             z = float(self.form.statistic(pair.astype(np.float64), variance))
             tails = {"greater": special.ndtr(-z), "less": special.ndtr(z)}
             p = float(tails.get(draws.alternative, min(2 * special.ndtr(-abs(z)), 1.0)))
-            return TestResult(statistic=z, pvalue=p, method="normal limit", exact=False, pvalue_low=p, pvalue_high=p)
+            return TestResult(statistic=z, pvalue=p, method="normal limit", exact=False)
         result = permutation_test(
             pair,
             strata,
@@ -178,37 +133,14 @@ class TableSamples:
         """Return the smallest number of rows of one group with one outcome."""
         return min(int(table[:, self.outcome == level].sum(1).min()) for level in np.unique(self.outcome))
 
-    def test_global(self, members: Sequence[int], draws: Draws) -> TestResult:
-        """Test that all these groups have one value.
-
-        Parameters
-        ----------
-        members : sequence of int
-            Groups.
-        draws : Draws
-            How the reference distribution is made.
-
-        Returns
-        -------
-        TestResult
-
-        Examples
-        --------
-        >>> samples = TableSamples([[5, 5, 5, 5]] * 3, lambda t: t[..., 3] / t.sum(-1))
-        >>> samples.test_global([0, 1, 2], Draws(n_resamples=99)).pvalue
-        1.0
-        """
-        if self._missing(members) or len(members) < 2:
-            return not_computable(self.empty_reason if len(members) > 1 else "fewer than two groups")
+    def _test_global(self, members: list[int], draws: Draws) -> TestResult:
         variance = "null" if draws.variance == "auto" else draws.variance
-        some = self.table[list(members)]
+        some = self.table[members]
         strata, where = self._strata(draws.permute)
         if draws.method == "limit":
             q = float(self.form.spread(some.astype(np.float64), variance))
             p = float(special.chdtrc(len(members) - 1, q))
-            return TestResult(
-                statistic=q, pvalue=p, method="chi-square limit", exact=False, pvalue_low=p, pvalue_high=p
-            )
+            return TestResult(statistic=q, pvalue=p, method="chi-square limit", exact=False)
         return permutation_test(
             some,
             strata,
@@ -218,98 +150,14 @@ class TableSamples:
             alternative="greater",
         )
 
-    def interval(self, a: int, b: int, *, level: float, ratio: bool, draws: Draws) -> tuple[float, float, str]:
-        """Return low, high and kind of the interval for value a minus b (or a over b).
+    def _pair(self, a: int, b: int) -> FloatArray:
+        return self.table[[a, b]].astype(np.float64)
 
-        Parameters
-        ----------
-        a, b : int
-            Groups.
-        level : float
-            Nominal coverage.
-        ratio : bool
-            Whether the ratio is wanted.
-        draws : Draws
-            Not used.
+    def _interval(self, a: int, b: int, level: float, ratio: bool, draws: Draws) -> tuple[float, float, str]:
+        return self.form.interval(self._pair(a, b), level, ratio=ratio)
 
-        Returns
-        -------
-        low, high : float
-        kind : str
+    def _equivalence(self, a: int, b: int, low: float, high: float, ratio: bool, draws: Draws) -> float:
+        return self.form.equivalence(self._pair(a, b), low, high, ratio=ratio)
 
-        Examples
-        --------
-        >>> samples = TableSamples([[40, 10, 5, 45], [70, 10, 10, 10]], lambda t: t[..., 3] / t.sum(-1))
-        >>> low, high, kind = samples.interval(0, 1, level=0.95, ratio=False, draws=Draws())
-        >>> low < 0.35 < high, kind
-        (True, 'mover-delta')
-        """
-        if self._missing((a, b)):
-            return math.nan, math.nan, "none"
-        return self.form.interval(self.table[[a, b]].astype(np.float64), level, ratio=ratio)
-
-    def equivalence(self, a: int, b: int, *, low: float, high: float, ratio: bool, draws: Draws) -> float:
-        """Return the p-value against "the difference (or ratio) lies outside (low, high)".
-
-        Parameters
-        ----------
-        a, b : int
-            Groups.
-        low, high : float
-            Margins.
-        ratio : bool
-            Whether they bound the ratio.
-        draws : Draws
-            Not used.
-
-        Returns
-        -------
-        float
-            Of two one-sided tests.
-
-        Examples
-        --------
-        >>> samples = TableSamples([[400, 100, 50, 450]] * 2, lambda t: t[..., 3] / t.sum(-1))
-        >>> samples.equivalence(0, 1, low=-0.1, high=0.1, ratio=False, draws=Draws()) < 0.001
-        True
-        """
-        if self._missing((a, b)):
-            return math.nan
-        return self.form.equivalence(self.table[[a, b]].astype(np.float64), low, high, ratio=ratio)
-
-    def standard_error(self, a: int, b: int) -> float:
-        """Return the standard error of the difference when both groups have one value.
-
-        Parameters
-        ----------
-        a, b : int
-            Groups.
-
-        Returns
-        -------
-        float
-
-        Examples
-        --------
-        >>> samples = TableSamples([[40, 10, 5, 45]] * 2, lambda t: t[..., 3] / t.sum(-1))
-        >>> round(samples.standard_error(0, 1), 2)
-        0.07
-        """
-        if self._missing((a, b)):
-            return math.nan
-        return self.form.standard_error(self.table[[a, b]].astype(np.float64))
-
-
-def balanced_accuracy() -> Average:
-    """Return the form of balanced accuracy on four cells, ordered as in `TableSamples`.
-
-    Returns
-    -------
-    Average
-
-    Examples
-    --------
-    >>> balanced_accuracy().value(np.array([40.0, 10.0, 5.0, 45.0])).round(3).tolist()
-    0.85
-    """
-    return Average((Rate((3,), (2, 3)), Rate((0,), (0, 1))), (0.5, 0.5))
+    def _standard_error(self, a: int, b: int) -> float:
+        return self.form.standard_error(self._pair(a, b))

@@ -14,17 +14,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evenhand.inference.count_functions import spread_of, studentise
-from evenhand.inference.mover import Limits, mover_equivalence, mover_interval
+from evenhand.arrays import FloatArray, IntArray
+from evenhand.inference.count_functions import Form, spread_of, studentise
+from evenhand.inference.mover import Known, Limits, mover, mover_equivalence
 from evenhand.kernels.counts.binomial import normal_quantile
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Function:
+class Function(Form):
     """A function of the cells.
 
     Parameters
@@ -41,15 +39,12 @@ class Function:
         proportions.
     """
 
+    permute = "all"
+
     function: Callable[[FloatArray], FloatArray]
-    strata: NDArray[np.int64]
+    strata: IntArray
     prior: float = 1.0
     shrink: float = 1.0
-
-    @property
-    def permute(self) -> str:
-        """Which rows may swap groups unless the user says otherwise."""
-        return "all"
 
     def value(self, tables: FloatArray) -> FloatArray:
         """Return the function; anything not finite is NaN."""
@@ -116,28 +111,25 @@ class Function:
 
     def _limits(self, tables: FloatArray) -> Limits:
         smooth = np.asarray(tables, dtype=np.float64) + self.shrink
-        centre, half = self.value(smooth), np.sqrt(self._delta(smooth))
+        (a, b), centre, half = self.value(tables).tolist(), self.value(smooth), np.sqrt(self._delta(smooth))
 
-        def limits(z: float) -> tuple[float, float, float, float]:
-            low, high = centre - z * half, centre + z * half
-            return float(low[0]), float(high[0]), float(low[1]), float(high[1])
+        def limits(z: float) -> tuple[Known, Known]:
+            low, high = (centre - z * half).tolist(), (centre + z * half).tolist()
+            return (a, low[0], high[0]), (b, low[1], high[1])
 
         return limits
 
     def interval(self, tables: FloatArray, level: float, *, ratio: bool) -> tuple[float, float, str]:
         """Return MOVER limits from shrunken delta-method limits; NaN for a ratio with a negative value."""
-        a, b = (float(v) for v in self.value(tables))
-        if ratio and min(a, b) < 0:
+        if ratio and self.value(tables).min() < 0:
             return math.nan, math.nan, "none"
-        z = normal_quantile(level)
-        return *mover_interval(a, b, self._limits(tables), z, ratio=ratio), "mover-delta"
+        return *mover(*self._limits(tables)(normal_quantile(level)), ratio=ratio), "mover-delta"
 
     def equivalence(self, tables: FloatArray, low: float, high: float, *, ratio: bool) -> float:
         """Return the p-value at which the interval fits between the margins."""
-        a, b = (float(v) for v in self.value(tables))
-        if ratio and min(a, b) < 0:
+        if ratio and self.value(tables).min() < 0:
             return math.nan
-        return mover_equivalence(a, b, self._limits(tables), low, high, ratio=ratio)
+        return mover_equivalence(self._limits(tables), low, high, ratio=ratio)
 
     def standard_error(self, tables: FloatArray) -> float:
         """Return the standard error under the null."""

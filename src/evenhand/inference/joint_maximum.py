@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
+from evenhand.arrays import BoolArray, FloatArray
 from evenhand.inference.multiplicity import adjust
 from evenhand.inference.permutations import BLOCK
 from evenhand.inference.samples import Draws
-from evenhand.kernels.shared.seeds import stream
-
-FloatArray = NDArray[np.float64]
+from evenhand.kernels.counts.deals import in_blocks
 
 # Added to correlations of 1; large against rounding, so that the order of rows cannot be seen in the draws.
 _RIDGE = 1e-9
@@ -58,13 +57,14 @@ def max_t(pvalues: ArrayLike, covariance: ArrayLike, draws: Draws) -> FloatArray
     two_sided = draws.alternative == "two-sided"
     bar = -special.ndtri(raw[order] / 2 if two_sided else raw[order])
     sign = -1.0 if draws.alternative == "less" else 1.0
-    hits = np.ones(order.size)
-    for block in range(-(-draws.n_resamples // BLOCK)):
-        size = min(BLOCK, draws.n_resamples - block * BLOCK)
-        z = stream(draws.seed, draws.name, block).standard_normal((size, len(root))) @ root
+
+    def passed(rng: np.random.Generator, b: int) -> BoolArray:
+        z = rng.standard_normal((b, len(root))) @ root
         z = np.abs(z) if two_sided else sign * z
         worst = np.maximum.accumulate(z[:, ::-1], axis=1)[:, ::-1]
-        hits += (worst >= bar).sum(axis=0)
+        return np.asarray(worst >= bar)
+
+    hits = 1 + in_blocks(passed, draws.n_resamples, BLOCK, seed=draws.seed, name=draws.name).sum(axis=0)
     seen = np.maximum.accumulate(np.maximum(hits / (draws.n_resamples + 1), raw[order]))
     out[order] = np.minimum(seen, adjust(raw[order], "holm"))
     return out

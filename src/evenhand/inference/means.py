@@ -19,33 +19,21 @@ rows beside three normal ones of 80 at .045 (.05), .011 (.01) and .002 (.001).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.inference.limits import crossing
-from evenhand.inference.pvalues import TestResult
+from evenhand.inference.pvalues import TestResult, undefined
 from evenhand.inference.reference import Drawn, Listed, Reference
-from evenhand.inference.resampling import (
-    ENUMERATE,
-    NO_GLOBAL,
-    at_margins,
-    beyond_margin,
-    dealt_sums,
-    refuse_exact,
-    undefined,
-    welch_f,
-    welch_law,
-)
-from evenhand.inference.samples import Draws
+from evenhand.inference.resampling import ENUMERATE, NO_GLOBAL, dealt_sums, refuse_exact, welch_law
+from evenhand.inference.samples import Draws, MarginSamples, coded_rows
 from evenhand.inference.skewed_student import Lean, Shape, laws_of, lean_of, straight_spread, tail_missed
 from evenhand.kernels.counts import row_sums
 from evenhand.kernels.counts.deals import all_subsets, subset_sums
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # Permutations are left out when, with the moments of all rows together, skewness / sqrt(n) and kurtosis / n of the
 # smallest sample are at most these: the smallest sample then holds a hundred or more rows of the longest tail.
@@ -57,7 +45,7 @@ BOTH = "skewness-corrected t test and studentised permutation test, the larger p
 PERMUTED = "studentised permutation test"
 
 
-class MeanSamples:
+class MeanSamples(MarginSamples):
     """K samples of a value, compared by their means.
 
     Parameters
@@ -95,20 +83,14 @@ class MeanSamples:
         empty_reason: str = "has no rows",
     ) -> None:
         v = np.asarray(value, dtype=np.float64)
-        g = np.asarray(codes, dtype=np.int64)
-        c = np.ones(v.shape, dtype=np.int64) if count is None else np.asarray(count, dtype=np.int64)
-        w = np.ones(v.shape) if weight is None else np.asarray(weight, dtype=np.float64)
-        keep = (c > 0) & (g >= 0) & (g < n_groups) & (w > 0)
-        self._weighted = weight is not None
-        self._n_groups = n_groups
-        self._empty_reason = empty_reason
+        g, c, w, keep = coded_rows(codes, n_groups, count, weight)
         # One line per distinct (value, weight), in a fixed order: neither the order of the rows nor the
         # way repeated rows are written down can change a result.
         self._values, self._weights, self._table = row_sums.distinct(v[keep], w[keep], c[keep], g[keep], n_groups)
-        self._sums = np.stack([self._group(k, 0.0) for k in range(n_groups)])  # (K, 6)
         self._rows_known = True
         self._shapes: dict[int, Shape] = {}
-        self._kept: tuple[tuple[int, int, Draws], Drawn | Listed | None] | None = None
+        self._calm: dict[frozenset[int], bool] = {}
+        self._summarise(np.stack([self._group(k, 0.0) for k in range(n_groups)]), weight is not None, empty_reason)
 
     @classmethod
     def from_moments(
@@ -131,46 +113,26 @@ class MeanSamples:
         empty_reason : str
             Why a sample without rows has no value.
 
-        Returns
-        -------
-        MeanSamples
-
         Examples
         --------
         >>> MeanSamples.from_moments([2, 4], [2, 4], [2, 4], [3, 8], [3, 8], [5, 20]).estimate.tolist()
         [1.5, 2.0]
         """
-        new = cls(value=[], codes=[], n_groups=len(np.asarray(n)), empty_reason=empty_reason)
-        new._sums = np.stack([np.asarray(m, dtype=np.float64) for m in (n, w, ww, wv, wwv, wwvv)], axis=-1)
-        new._weighted = not np.array_equal(new._sums[:, 0], new._sums[:, 2])
+        sums = np.stack([np.asarray(m, dtype=np.float64) for m in (n, w, ww, wv, wwv, wwvv)], axis=-1)
+        new = cls(value=[], codes=[], n_groups=len(sums))
         new._rows_known = False
+        new._summarise(sums, not np.array_equal(sums[:, 0], sums[:, 2]), empty_reason)
         return new
 
-    @property
-    def estimate(self) -> FloatArray:
-        """Mean of each sample, NaN where it is empty."""
-        return row_sums.mean(self._sums)
+    def _summarise(self, sums: FloatArray, weighted: bool, empty_reason: str) -> None:
+        """Keep the sums (K, 6) and what they say of each sample."""
+        self._sums, self._weighted = sums, weighted
+        self.estimate = row_sums.mean(sums)
+        self.reason = tuple("" if s[0] > 0 else empty_reason for s in sums)
+        worth = [{"effective_rows": float(s[1] ** 2 / s[2]) if s[2] > 0 else 0.0} if weighted else {} for s in sums]
+        self.counts = tuple({"rows": int(s[0]), **more} for s, more in zip(sums, worth, strict=True))
 
-    @property
-    def reason(self) -> tuple[str, ...]:
-        """Why a sample has no mean."""
-        return tuple("" if s[0] > 0 else self._empty_reason for s in self._sums)
-
-    @property
-    def counts(self) -> tuple[Mapping[str, float], ...]:
-        """Rows of each sample, and the effective number of rows where rows are weighted."""
-        out: list[Mapping[str, float]] = []
-        for s in self._sums:
-            row: dict[str, float] = {"rows": int(s[0])}
-            if self._weighted:
-                row["effective_rows"] = float(s[1] ** 2 / s[2]) if s[2] > 0 else 0.0
-            out.append(row)
-        return tuple(out)
-
-    def test(self, a: int, b: int, draws: Draws) -> TestResult:
-        """Test that samples `a` and `b` have one mean."""
-        if self._sums[a, 0] == 0 or self._sums[b, 0] == 0:
-            return undefined()
+    def _test(self, a: int, b: int, draws: Draws) -> TestResult:
         reference = self._reference(a, b, draws)
         statistic = self._statistic(a, b)
         if math.isnan(statistic):  # a sample of one row: permuted with the variance around the common mean
@@ -181,10 +143,8 @@ class MeanSamples:
         warnings = self._warning(reference.law, [a, b])
         return reference.result(statistic, draws.alternative, method=self._words(reference, draws), warnings=warnings)
 
-    def test_global(self, members: Sequence[int], draws: Draws) -> TestResult:
-        """Test that all these samples have one mean, by the weighted spread of their means."""
-        if any(self._sums[k, 0] == 0 for k in members):
-            return undefined()
+    def _test_global(self, members: list[int], draws: Draws) -> TestResult:
+        """By the weighted spread of the means."""
         # Groups are dealt in an order that their labels cannot change.
         order = sorted(members, key=lambda k: (*self._sums[k, :2], self.estimate[k]))
         own = self._own(order)
@@ -195,22 +155,15 @@ class MeanSamples:
         known, warnings, words = 0.0, self._warning(None, order), "Welch's F test"
         q = math.nan
         if varied and draws.method in ("auto", "limit"):
-            q, known = welch_f(self.estimate[order], own, self._effective(order))
+            q = float(row_sums.weighted_spread(self.estimate[order], own))
+            known = welch_law(q, own, self._effective(order))
             if not plain:
                 for laws in laws_of([self._shape(k) for k in order]):
                     bent = straight_spread(self.estimate[order], own, laws)
                     known = max(known, welch_law(bent, own, self._effective(order)))
                 warnings, words = self._missed(order), "skewness-corrected Welch F test"
-        if plain or (draws.method == "auto" and varied and self._calm(order)):
-            return TestResult(
-                statistic=q,
-                pvalue=known,
-                method=words,
-                exact=False,
-                pvalue_low=known,
-                pvalue_high=known,
-                warnings=warnings,
-            )
+        if plain or (draws.method == "auto" and varied and self._is_calm(order)):
+            return TestResult(statistic=q, pvalue=known, method=words, exact=False, warnings=warnings)
         refuse_exact(draws, NO_GLOBAL)
         lines, total, table = self._centred(self._values, self._weights, self._table[:, order])
         observed = np.stack([table[:, k] @ lines for k in range(len(order))])  # (K, 6)
@@ -223,11 +176,8 @@ class MeanSamples:
         words = f"{words} and {PERMUTED}, the larger p-value"
         return replace(result, pvalue=p, pvalue_low=low, pvalue_high=high, method=words)
 
-    def interval(self, a: int, b: int, *, level: float, ratio: bool, draws: Draws) -> tuple[float, float, str]:
-        """Return all differences, or ratios, that the test at 1 - level keeps."""
-        first, second = (float(v) for v in self.estimate[[a, b]])
-        if math.isnan(first + second):
-            return math.nan, math.nan, "none"
+    def _interval(self, a: int, b: int, level: float, ratio: bool, draws: Draws) -> tuple[float, float, str]:
+        """All differences, or ratios, that the test at 1 - level keeps."""
         statistic = self._statistic(a, b)
         if math.isnan(statistic):
             return -math.inf, math.inf, "none"
@@ -237,29 +187,15 @@ class MeanSamples:
         kind = "permutation-t" if reference.null is not None else "t" if self._plain(draws) else "skew-t"
         if not ratio:
             low, high = reference.critical(level)
-            error, gap = self.standard_error(a, b), first - second
+            error, gap = self.standard_error(a, b), self._point(a, b, False)
             return gap - high * error, gap - low * error, "welch-t" if kind == "t" else kind
         return *self._ratio_limits(a, b, level, draws, reference), f"fieller-{kind}"
 
-    def equivalence(self, a: int, b: int, *, low: float, high: float, ratio: bool, draws: Draws) -> float:
-        """Return the larger p-value of the two one-sided tests at the margins."""
-        return at_margins(lambda margin, side: self._at(a, b, margin, ratio, side), low, high, draws)
-
-    def beyond(self, a: int, b: int, *, low: float, high: float, ratio: bool, draws: Draws) -> float:
-        """Return the p-value of the test that the difference or ratio lies within [low, high]."""
-        first, second = (float(v) for v in self.estimate[[a, b]])
-        point = (first / second if second != 0 else math.nan) if ratio else first - second
-        return beyond_margin(lambda margin, side: self._at(a, b, margin, ratio, side), point, low, high, draws)
-
-    def standard_error(self, a: int, b: int) -> float:
-        """Return the standard error of the difference of the two means."""
+    def _standard_error(self, a: int, b: int) -> float:
         return float(np.sqrt(self._own([a, b]).sum()))
 
     def _at(self, a: int, b: int, margin: float, ratio: bool, draws: Draws) -> float:
-        """P-value against a difference, or ratio, of exactly `margin`."""
         shift, factor = (0.0, margin) if ratio else (margin, 1.0)
-        if np.isnan(self.estimate[[a, b]]).any():
-            return math.nan
         reference = self._reference(a, b, draws, factor)
         if reference.law is None and reference.null is None:
             return math.nan
@@ -316,10 +252,7 @@ class MeanSamples:
         law = self._law(a, b, factor, draws)
         if self._plain(draws) or math.isnan(self._statistic(a, b)):
             return Reference(law, None)
-        key = (a, b, replace(draws, alternative="two-sided"))
-        if self._kept is None or self._kept[0] != key:
-            self._kept = (key, self._null(a, b, draws, single=False))
-        return Reference(law, self._kept[1])
+        return Reference(law, self._law_once(a, b, draws, lambda: self._null(a, b, draws, single=False)))
 
     def _single(self, a: int, b: int, draws: Draws) -> tuple[float, Drawn | Listed | None]:
         null = None if self._plain(draws) else self._null(a, b, draws, single=True)
@@ -333,7 +266,7 @@ class MeanSamples:
         rows = int(sizes.sum())
         small = int(sizes[1] < sizes[0])  # the group that is drawn; the first when they are equal
         listed = rows < 20_000 and math.comb(rows, int(sizes[small])) * rows <= ENUMERATE
-        if draws.method == "auto" and not listed and not single and self._calm([a, b]):
+        if draws.method == "auto" and not listed and not single and self._is_calm([a, b]):
             return None
         lines, total, _ = self._centred(self._values, self._weights, self._table[:, [a, b]])
         if listed and draws.method in ("auto", "exact"):
@@ -407,14 +340,21 @@ class MeanSamples:
             self._shapes[k] = Shape.of(residual, c, float(self._effective([k])[0]), variance)
         return self._shapes[k]
 
-    def _calm(self, members: Sequence[int]) -> bool:
+    def _is_calm(self, members: Sequence[int]) -> bool:
+        key = frozenset(members)
+        if key not in self._calm:
+            self._calm[key] = self._judge_calm(members)
+        return self._calm[key]
+
+    def _judge_calm(self, members: Sequence[int]) -> bool:
         """Whether all rows together are so little skewed, for the smallest sample, that one law is enough."""
         smallest = float(self._effective(members).min())
         table = self._table[:, list(members)]
         total = table.sum(axis=1)
         centre = float(np.dot(self._weights * total, self._values) / np.dot(self._weights, total))
         residual = self._weights * (self._values - centre)
-        m2, m3, m4 = (float(np.dot(total, residual**k) / total.sum()) for k in (2, 3, 4))
+        square = residual**2
+        m2, m3, m4 = (float(np.dot(total, part) / total.sum()) for part in (square, square * residual, square**2))
         if m2 <= 0:
             return False
         return abs(m3) / m2**1.5 / math.sqrt(smallest) <= CALM_SKEWNESS and m4 / m2**2 / smallest <= CALM_KURTOSIS

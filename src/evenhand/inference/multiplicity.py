@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.errors import UsageError, near_matches
-
-FloatArray = NDArray[np.float64]
 
 METHODS = ("holm", "bonferroni", "bh", "none")
 # What a plan of several audits may ask for: the methods above, and two that know which audit a p-value is from.
@@ -133,7 +132,7 @@ def gatekeeping(
     return out
 
 
-def _without(edge: FloatArray, f: int, left: NDArray[np.int64]) -> FloatArray:
+def _without(edge: FloatArray, f: int, left: IntArray) -> FloatArray:
     """Return what members hand on when one of family `f` is gone and its part goes where it would have handed it."""
     others = left[None, :] - np.eye(len(left))  # of whom a member of each family may give to, itself apart
     # One minus the way there and back, as a sum of what goes elsewhere: no digits are lost.

@@ -7,45 +7,19 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.errors import UsageError
-from evenhand.inference.pvalues import TIE, TestResult, extremes, monte_carlo
+from evenhand.inference.pvalues import TestResult, extremes, monte_carlo, undefined
 from evenhand.inference.samples import Draws
+from evenhand.kernels.counts.deals import in_blocks
 from evenhand.kernels.counts.permuted_tables import draw_tables, enumerate_tables
-from evenhand.kernels.shared.seeds import stream
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # Draws per block: part of the definition of a result, so it never depends on the machine.
 BLOCK = 4096
 # Tables listed without being asked to; beyond it random draws are cheaper.
 AUTO_LIMIT = 50_000
 EXACT_LIMIT = 2_000_000
-
-
-def not_computable(reason: str) -> TestResult:
-    """Return the answer of a test that has none.
-
-    Parameters
-    ----------
-    reason : str
-        Why.
-
-    Returns
-    -------
-    TestResult
-        With NaN for statistic and p-value.
-
-    Examples
-    --------
-    >>> not_computable("a group is empty").pvalue
-    nan
-    """
-    return TestResult(
-        statistic=math.nan, pvalue=math.nan, method=f"not computable: {reason}", exact=False, floor=math.nan
-    )
 
 
 def permutation_test(
@@ -77,10 +51,6 @@ def permutation_test(
     limit : int
         The most tables to list when `draws.method` is "auto".
 
-    Returns
-    -------
-    TestResult
-
     Examples
     --------
     >>> tea = np.array([[3, 1], [1, 3]])
@@ -91,7 +61,7 @@ def permutation_test(
     """
     observed = float(statistic(table[None].astype(np.float64))[0])
     if math.isnan(observed):
-        return not_computable("the statistic is undefined")
+        return undefined("The test's statistic is undefined on these data.")
     if draws.method in ("auto", "exact"):
         # Listing more tables than would be drawn costs more than it gains.
         most = min(limit, max(draws.n_resamples, 1000)) if draws.method == "auto" else EXACT_LIMIT
@@ -103,28 +73,19 @@ def permutation_test(
                 f"More than {EXACT_LIMIT:,} tables would have to be listed for an exact test. "
                 "Use method='auto' or method='permutation'."
             )
-    parts = []
-    for block in range(-(-draws.n_resamples // BLOCK)):
-        size = min(BLOCK, draws.n_resamples - block * BLOCK)
-        tables = draw_tables(table, strata, size, stream(draws.seed, draws.name, block))
-        parts.append(statistic(tables.astype(np.float64)))
-    null = np.concatenate(parts)
+    null = in_blocks(
+        lambda rng, b: statistic(draw_tables(table, strata, b, rng).astype(np.float64)),
+        draws.n_resamples,
+        BLOCK,
+        seed=draws.seed,
+        name=draws.name,
+    )
     result = monte_carlo(null, observed, alternative, method=f"random permutations, {words}")
     if not draws.midp:
         return result
-    ties = int((extremes(null, observed, alternative) & ~_beyond(null, observed, alternative)).sum())
+    ties = int((extremes(null, observed, alternative) & ~extremes(null, observed, alternative, strictly=True)).sum())
     hits = result.pvalue * (null.size + 1) - ties / 2
     return replace(result, pvalue=hits / (null.size + 1), method=result.method + ", mid-p")
-
-
-def _beyond(null: FloatArray, observed: float, alternative: str) -> NDArray[np.bool_]:
-    """Mark the values strictly more extreme than the observed one; NaN is."""
-    if alternative == "two-sided":
-        null, observed = np.abs(null), abs(observed)
-    elif alternative == "less":
-        null, observed = -null, -observed
-    slack = TIE * max(1.0, abs(observed)) if math.isfinite(observed) else 0.0
-    return np.asarray((null > observed + slack) | np.isnan(null))
 
 
 def _exact(
@@ -142,18 +103,15 @@ def _exact(
     def tail(at: float) -> float:
         whole = probability[extremes(null, at, alternative)].sum()
         if midp:
-            whole = 0.5 * (whole + probability[_beyond(null, at, alternative)].sum())
+            whole = 0.5 * (whole + probability[extremes(null, at, alternative, strictly=True)].sum())
         return float(min(whole, 1.0))
 
     known = null[~np.isnan(null)]
     most = {"two-sided": np.abs(known).max(), "greater": known.max(), "less": known.min()}[alternative]
-    pvalue = tail(observed)
     return TestResult(
         statistic=observed,
-        pvalue=pvalue,
+        pvalue=tail(observed),
         method=f"all {len(tables):,} permuted tables, {words}{', mid-p' if midp else ''}",
         exact=True,
         floor=tail(float(most)),
-        pvalue_low=pvalue,
-        pvalue_high=pvalue,
     )

@@ -6,10 +6,9 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
-FloatArray = NDArray[np.float64]
+from evenhand.arrays import BoolArray, FloatArray
 
 # Two statistics that differ by rounding only are ties and must count as "at least as extreme".
 TIE = 1e-9
@@ -59,13 +58,27 @@ class TestResult:
     warnings: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        for name in ("pvalue_low", "pvalue_high"):
+            if math.isnan(getattr(self, name)):
+                object.__setattr__(self, name, self.pvalue)
         # A probability too small for a double is reported as the smallest one: an upper bound, and never 0.
         for name in ("pvalue", "pvalue_high"):
             if getattr(self, name) < SMALLEST:
                 object.__setattr__(self, name, SMALLEST)
 
 
-def extremes(null: FloatArray, observed: float, alternative: str) -> NDArray[np.bool_]:
+def undefined(reason: str) -> TestResult:
+    """Return the answer of a test that cannot be made: NaN, with a sentence that says why.
+
+    Examples
+    --------
+    >>> undefined("A group has no rows.").pvalue
+    nan
+    """
+    return TestResult(statistic=math.nan, pvalue=math.nan, method="none", exact=False, warnings=(reason,))
+
+
+def extremes(null: FloatArray, observed: float, alternative: str, *, strictly: bool = False) -> BoolArray:
     """Mark the null values at least as extreme as the observed one, ties by rounding included.
 
     Parameters
@@ -76,10 +89,8 @@ def extremes(null: FloatArray, observed: float, alternative: str) -> NDArray[np.
         Statistic on the data.
     alternative : {"two-sided", "greater", "less"}
         Two-sided compares absolute values.
-
-    Returns
-    -------
-    ndarray of bool
+    strictly : bool
+        Leave ties out.
 
     Examples
     --------
@@ -91,30 +102,17 @@ def extremes(null: FloatArray, observed: float, alternative: str) -> NDArray[np.
     elif alternative == "less":
         null, observed = -null, -observed
     slack = TIE * max(1.0, abs(observed)) if math.isfinite(observed) else 0.0
-    return (null >= observed - slack) | np.isnan(null)
+    return (null > observed + slack if strictly else null >= observed - slack) | np.isnan(null)
 
 
-def monte_carlo(
-    null: FloatArray, observed: float, alternative: str, *, method: str, warnings: tuple[str, ...] = ()
-) -> TestResult:
+def share_limits(hits: int, n: int) -> tuple[float, float]:
+    """Return the exact 99 % limits of a share of which `hits` of `n` draws were seen."""
+    low = 0.0 if hits == 0 else float(special.betaincinv(hits, n - hits + 1, 0.005))
+    return low, 1.0 if hits == n else float(special.betaincinv(hits + 1, n - hits, 0.995))
+
+
+def monte_carlo(null: FloatArray, observed: float, alternative: str, *, method: str) -> TestResult:
     """Turn permuted statistics into a p-value with the +1 rule and its Monte-Carlo interval.
-
-    Parameters
-    ----------
-    null : ndarray, shape (n_resamples,)
-        Statistic on permuted data.
-    observed : float
-        Statistic on the data.
-    alternative : {"two-sided", "greater", "less"}
-        Which side counts.
-    method : str
-        Words for the reader.
-    warnings : tuple of str
-        Passed through.
-
-    Returns
-    -------
-    TestResult
 
     Examples
     --------
@@ -123,8 +121,7 @@ def monte_carlo(
     """
     n = int(null.size)
     hits = int(extremes(null, observed, alternative).sum())
-    low = 0.0 if hits == 0 else float(special.betaincinv(hits, n - hits + 1, 0.005))
-    high = 1.0 if hits == n else float(special.betaincinv(hits + 1, n - hits, 0.995))
+    low, high = share_limits(hits, n)
     pvalue = (1 + hits) / (n + 1)
     return TestResult(
         statistic=float(observed),
@@ -136,5 +133,4 @@ def monte_carlo(
         pvalue_low=min(low, pvalue),
         pvalue_high=max(high, pvalue),
         null=null[:2000].copy(),
-        warnings=warnings,
     )

@@ -16,10 +16,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
-FloatArray = NDArray[np.float64]
+from evenhand.arrays import FloatArray
 
 
 def sample_level(descending: FloatArray, share: float) -> float:
@@ -31,10 +30,6 @@ def sample_level(descending: FloatArray, share: float) -> float:
         The sample, sorted downwards.
     share : float
         Share of the population above the level; n times the share is at least 1.
-
-    Returns
-    -------
-    float
 
     Examples
     --------
@@ -85,10 +80,8 @@ def level_interval(
 
     Parameters
     ----------
-    descending : ndarray, shape (n,)
-        The sample, sorted downwards.
-    share : float
-        Share of the population above the level.
+    descending, share
+        As in `level_pvalues`.
     level : float
         Coverage, at least.
     lowest, highest : float
@@ -180,29 +173,18 @@ def difference_pvalue(
 
 
 def difference_interval(
-    a: FloatArray,
-    b: FloatArray,
-    share: float,
-    level: float,
-    *,
-    highest: tuple[float, float] = (math.inf, math.inf),
+    a: FloatArray, b: FloatArray, share: float, level: float, *, highest: tuple[float, float] = (math.inf, math.inf)
 ) -> tuple[float, float]:
     """Return the differences at which `difference_pvalue`, either way, is above half of ``1 - level``.
 
     Parameters
     ----------
-    a, b : ndarray
-        The samples, sorted downwards.
-    share : float
-        Share of either population above its level.
+    a, b, share
+        As in `difference_pvalue`.
     level : float
         Coverage.
     highest : tuple of float
         Largest possible value of a and of b.
-
-    Returns
-    -------
-    low, high : float
 
     Examples
     --------

@@ -12,22 +12,17 @@ sequence ends first, (hits + 1) / (draws + 1).
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
-from threadpoolctl import ThreadpoolController
 
-from evenhand.inference.pvalues import TIE, TestResult, extremes
-from evenhand.kernels.shared.seeds import stream
-
-FloatArray = NDArray[np.float64]
+from evenhand.arrays import FloatArray
+from evenhand.inference.pvalues import TIE, TestResult, extremes, share_limits
+from evenhand.kernels.counts.deals import Work, in_blocks
 
 PILOT = 999
 # One-sided share of draws beyond the value above which the pilot is the answer.
@@ -36,12 +31,6 @@ CLEAR = 0.2
 HITS = 100
 # How many times as many draws are made from one look at them to the next.
 GROWTH = 4
-
-
-@functools.cache
-def _libraries() -> ThreadpoolController:
-    """Return the handle on BLAS threads; looking for the libraries takes longer than many a test."""
-    return ThreadpoolController()
 
 
 class Law(Protocol):
@@ -81,16 +70,7 @@ class Drawn:
     True
     """
 
-    def __init__(
-        self,
-        work: Callable[[np.random.Generator, int], FloatArray],
-        *,
-        cap: int,
-        block: int,
-        seed: int,
-        name: str,
-        workers: int = 1,
-    ) -> None:
+    def __init__(self, work: Work, *, cap: int, block: int, seed: int, name: str, workers: int = 1) -> None:
         self._work, self.cap, self._block = work, cap, min(block, cap)
         self._seed, self._name, self._workers = seed, name, workers
         self._kept = np.empty(0)
@@ -102,49 +82,25 @@ class Drawn:
         return 1 / (self.cap + 1)
 
     def draws(self, n: int) -> FloatArray:
-        """Return the first `n` draws, or all that are allowed.
-
-        Parameters
-        ----------
-        n : int
-            How many.
-
-        Returns
-        -------
-        ndarray
-        """
+        """Return the first `n` draws, or all that are allowed."""
         n = min(n, self.cap)
         if self._kept.size < n:
             first, last = self._kept.size // self._block, -(-n // self._block)
-
-            def run(place: int) -> FloatArray:
-                return self._work(stream(self._seed, self._name, place), self._block)
-
-            # Products of tall, thin matrices gain nothing from BLAS threads, and those fight for the workers' cores.
-            with _libraries().limit(limits=1, user_api="blas"):
-                if self._workers > 1 and last - first > 1:
-                    with ThreadPoolExecutor(max_workers=self._workers) as pool:
-                        parts = list(pool.map(run, range(first, last)))
-                else:
-                    parts = [run(place) for place in range(first, last)]
-            self._kept = np.concatenate([self._kept, *parts])
+            more = in_blocks(
+                self._work,
+                last * self._block,
+                self._block,
+                seed=self._seed,
+                name=self._name,
+                workers=self._workers,
+                first=first,
+            )
+            self._kept = np.concatenate([self._kept, more])
         self.used = max(self.used, n)
         return self._kept[:n]
 
     def tail(self, statistic: float, side: str) -> float:
-        """Return the one-sided p-value of a value.
-
-        Parameters
-        ----------
-        statistic : float
-            The value.
-        side : {"greater", "less"}
-            Where extreme values lie.
-
-        Returns
-        -------
-        float
-        """
+        """Return the one-sided p-value of a value."""
         return self.share(statistic, side)[0]
 
     def share(self, statistic: float, side: str, enough: float = 0.0) -> tuple[float, int, int]:
@@ -158,11 +114,6 @@ class Drawn:
             Where extreme values lie.
         enough : float
             Stop once the p-value is surely (.999) below this: another law then gives the answer.
-
-        Returns
-        -------
-        pvalue : float
-        hits, n : int
         """
         n = min(PILOT, self.cap)
         while True:
@@ -180,15 +131,7 @@ class Drawn:
     def critical(self, share: float) -> tuple[float, float]:
         """Return the values beyond which either one-sided p-value is at most `share` (below 0.1).
 
-        Parameters
-        ----------
-        share : float
-            One-sided level.
-
-        Returns
-        -------
-        low, high : float
-            Infinite where no value has so small a p-value.
+        Both are infinite where no value has so small a p-value.
         """
         # The HITS-th draw beyond a value comes at HITS / share or later exactly when fewer than HITS come before.
         before = math.ceil(HITS / share - 1e-9) - 1
@@ -202,12 +145,7 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Listed:
-    """A law whose values, all equally likely, are all known.
-
-    Parameters
-    ----------
-    values : ndarray
-        The statistic on every permutation.
+    """A law whose values, the statistic on every permutation, are all known and equally likely.
 
     Examples
     --------
@@ -273,19 +211,7 @@ class Reference:
         return max(known, self.null.tail(statistic, side))
 
     def pvalue(self, statistic: float, alternative: str) -> float:
-        """Return the p-value; two-sided it is twice that of the side on which the value lies.
-
-        Parameters
-        ----------
-        statistic : float
-            The studentised value.
-        alternative : {"two-sided", "greater", "less"}
-            Which side counts.
-
-        Returns
-        -------
-        float
-        """
+        """Return the p-value; two-sided it is twice that of the side on which the value lies."""
         if math.isnan(statistic):
             return math.nan
         if alternative != "two-sided":
@@ -296,38 +222,12 @@ class Reference:
         return min(1.0, 2 * (near if near <= CLEAR else min(near, self.tail(statistic, sides[1]))))
 
     def critical(self, level: float) -> tuple[float, float]:
-        """Return the values between which a two-sided test at 1 - level keeps the null.
-
-        Parameters
-        ----------
-        level : float
-            Coverage of the interval made from them.
-
-        Returns
-        -------
-        low, high : float
-        """
+        """Return the values between which a two-sided test at 1 - level keeps the null."""
         ends = [law.critical((1 - level) / 2) for law in (self.law, self.null) if law is not None]
         return min(low for low, _ in ends), max(high for _, high in ends)
 
     def result(self, statistic: float, alternative: str, *, method: str, warnings: Sequence[str] = ()) -> TestResult:
-        """Return the answer of a test.
-
-        Parameters
-        ----------
-        statistic : float
-            The studentised value.
-        alternative : {"two-sided", "greater", "less"}
-            Which side counts.
-        method : str
-            Words for the reader.
-        warnings : sequence of str
-            Passed through.
-
-        Returns
-        -------
-        TestResult
-        """
+        """Return the answer of a test, with words for the reader about its method."""
         p = self.pvalue(statistic, alternative)
         sides = 2 if alternative == "two-sided" else 1
         low = high = p
@@ -336,9 +236,8 @@ class Reference:
             side = alternative if sides == 1 else "greater" if statistic >= 0 else "less"
             known = 0.0 if self.law is None else self.law.tail(statistic, side)
             _, hits, n = self.null.share(statistic, side, known)
-            under = 0.0 if hits == 0 else float(special.betaincinv(hits, n - hits + 1, 0.005))
-            over = 1.0 if hits == n else float(special.betaincinv(hits + 1, n - hits, 0.995))
-            low, high = min(p, max(sides * under, sides * known)), max(p, min(1.0, max(sides * over, sides * known)))
+            under, over = (sides * max(end, known) for end in share_limits(hits, n))
+            low, high = min(p, under), max(p, min(1.0, over))
             floor, null = min(1.0, sides * self.null.floor), self.null.draws(min(n, 2000)).copy()
         elif isinstance(self.null, Listed):
             floor = min(1.0, sides * self.null.floor)

@@ -1,24 +1,18 @@
-"""Steps that every resampling test shares: deal rows out, turn a null distribution into an answer."""
+"""Steps that the permutation tests of rows share: deal rows out, draw the law, or say that it cannot be listed."""
 
 from __future__ import annotations
 
-import dataclasses
-import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.errors import UsageError
-from evenhand.inference.pvalues import TestResult
 from evenhand.inference.reference import Drawn
 from evenhand.inference.samples import Draws
-from evenhand.kernels.counts.deals import block_size, random_counts, random_labels, subset_sums
+from evenhand.kernels.counts.deals import Work, block_size, random_counts, random_labels, subset_sums
 from evenhand.kernels.counts.sparse_draws import SHARE, random_picks
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # Numbers touched by the largest full enumeration.
 ENUMERATE = 4_000_000
@@ -51,10 +45,6 @@ def dealt_sums(
         Takes sums of shape (b, K, p), returns shape (b,).
     purpose : str
         Part of the random stream's name.
-
-    Returns
-    -------
-    Drawn
 
     Examples
     --------
@@ -91,156 +81,20 @@ def dealt_sums(
         size = block_size(2 * cost, 400_000)
     else:
         cost, size = rows * len(sizes), block_size(rows)
+    return drawn(work, draws, cost, size, purpose)
+
+
+def drawn(work: Work, draws: Draws, cost: int, block: int, purpose: str) -> Drawn:
+    """Return the law of a statistic by random draws, as many as are allowed when each touches `cost` rows."""
     return Drawn(
-        work,
-        cap=draws.most(cost),
-        block=size,
-        seed=draws.seed,
-        name=f"{draws.name}/{purpose}",
-        workers=draws.workers,
+        work, cap=draws.most(cost), block=block, seed=draws.seed, name=f"{draws.name}/{purpose}", workers=draws.workers
     )
 
 
 def refuse_exact(draws: Draws, why: str = "there are too many permutations to list") -> None:
-    """Raise when an exact test was asked for and random permutations are about to be drawn.
-
-    Parameters
-    ----------
-    draws : Draws
-        What was asked for.
-    why : str
-        Why it cannot be had, as the end of a sentence.
-
-    Examples
-    --------
-    >>> refuse_exact(Draws(method="auto"))
-    """
+    """Raise when an exact test was asked for and random permutations are about to be drawn."""
     if draws.method == "exact":
         raise UsageError(f"`method` is `exact`, but {why}. Use `auto` or `permutation`.")
-
-
-def undefined(*warnings: str) -> TestResult:
-    """Return the answer of a test that cannot be made.
-
-    Parameters
-    ----------
-    *warnings : str
-        Why.
-
-    Returns
-    -------
-    TestResult
-
-    Examples
-    --------
-    >>> undefined().pvalue
-    nan
-    """
-    return TestResult(statistic=math.nan, pvalue=math.nan, method="none", exact=False, warnings=warnings)
-
-
-def at_margins(test: Callable[[float, Draws], float], low: float, high: float, draws: Draws) -> float:
-    """Return the larger p-value of the two one-sided tests at the ends of a margin.
-
-    Parameters
-    ----------
-    test : callable
-        ``test(margin, draws)`` is a one-sided p-value against a true value of exactly `margin`.
-    low, high : float
-        The margin's ends.
-    draws : Draws
-        Their `alternative` is replaced.
-
-    Returns
-    -------
-    float
-        NaN where one of the tests is undefined.
-
-    Examples
-    --------
-    >>> at_margins(lambda margin, draws: 0.01 if draws.alternative == "greater" else 0.2, -1, 1, Draws())
-    0.2
-    """
-    above = test(low, dataclasses.replace(draws, alternative="greater"))
-    below = test(high, dataclasses.replace(draws, alternative="less"))
-    return math.nan if math.isnan(above + below) else max(above, below)
-
-
-def beyond_margin(
-    test: Callable[[float, Draws], float], estimate: float, low: float, high: float, draws: Draws
-) -> float:
-    """Return the two-sided p-value at the nearest end of a margin, 1 when the estimate lies inside.
-
-    Parameters
-    ----------
-    test : callable
-        ``test(margin, draws)`` is a two-sided p-value against a true value of exactly `margin`.
-    estimate : float
-        The difference or ratio.
-    low, high : float
-        The margin's ends.
-    draws : Draws
-        Their `alternative` is replaced.
-
-    Returns
-    -------
-    float
-        NaN where there is no estimate.
-
-    Examples
-    --------
-    >>> beyond_margin(lambda margin, draws: 0.03, 0.5, -0.1, 0.1, Draws())
-    0.03
-    """
-    if math.isnan(estimate):
-        return math.nan
-    if low <= estimate <= high:
-        return 1.0
-    return test(high if estimate > high else low, dataclasses.replace(draws, alternative="two-sided"))
-
-
-def wald_spread(values: FloatArray, variances: FloatArray) -> FloatArray:
-    """Return the precision-weighted sum of squares of K values around their weighted mean.
-
-    Parameters
-    ----------
-    values, variances : ndarray, shape (..., K)
-        Independent estimates and their variances.
-
-    Returns
-    -------
-    ndarray, shape (...,)
-
-    Examples
-    --------
-    >>> float(wald_spread(np.array([0.0, 2.0]), np.array([1.0, 1.0])))
-    2.0
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        precision = 1 / variances
-        centre = (precision * values).sum(axis=-1, keepdims=True) / precision.sum(axis=-1, keepdims=True)
-        return np.asarray((precision * (values - centre) ** 2).sum(axis=-1))
-
-
-def welch_f(values: FloatArray, variances: FloatArray, rows: FloatArray) -> tuple[float, float]:
-    """Return the weighted spread of K means and its p-value by Welch's F law.
-
-    Parameters
-    ----------
-    values, variances, rows : ndarray, shape (K,)
-        Means, their variances, and the (effective) rows behind each.
-
-    Returns
-    -------
-    spread, pvalue : float
-
-    Examples
-    --------
-    >>> round(welch_f(np.array([0.0, 2.0]), np.array([1.0, 1.0]), np.array([9.0, 9.0]))[1], 4)
-    0.1765
-    """
-    q = float(wald_spread(values, variances))
-    return q, welch_law(q, variances, rows)
 
 
 def welch_law(q: float, variances: FloatArray, rows: FloatArray) -> float:
@@ -252,10 +106,6 @@ def welch_law(q: float, variances: FloatArray, rows: FloatArray) -> float:
         The spread.
     variances, rows : ndarray, shape (K,)
         Variances of the means, and the (effective) rows behind each.
-
-    Returns
-    -------
-    float
 
     Examples
     --------

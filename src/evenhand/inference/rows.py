@@ -12,56 +12,58 @@ is limited to `max_resamples`. A metric that is a function of counts or a mean h
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
+from evenhand.arrays import AnyArray, FloatArray, IntArray
 from evenhand.errors import UsageError
 from evenhand.inference.limits import fieller
-from evenhand.inference.pvalues import TestResult
+from evenhand.inference.pvalues import TestResult, undefined
 from evenhand.inference.reference import Drawn, Reference
-from evenhand.inference.resampling import at_margins, beyond_margin, refuse_exact, undefined, wald_spread
-from evenhand.inference.samples import Draws
+from evenhand.inference.resampling import refuse_exact
+from evenhand.inference.samples import Draws, MarginSamples, coded_rows
 from evenhand.inference.skewed_student import Lean
 from evenhand.kernels.counts.deals import in_blocks, random_labels
+from evenhand.kernels.counts.row_sums import weighted_spread
 from evenhand.kernels.shared.seeds import stream
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-
 NO_EXACT = "a general function of rows has no exact test"
-Columns = Mapping[str, NDArray[Any]]
+NO_VARIANCE = "The function has no value, or no bootstrap variance, in one of the groups."
+Columns = Mapping[str, AnyArray]
 
 # Permutations per block; a block takes a noticeable time whatever the function.
 BLOCK = 8
 
 
-class RowSamples:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resampling:
+    """How rows are drawn again."""
+
+    n_bootstrap: int = 100  # samples behind each variance
+    max_resamples: int = 999  # permutations at most, whatever `Draws.n_resamples` says
+    outcome: str | None = None  # column within whose values rows are permuted under ``permute="outcome"``
+
+
+class RowSamples(MarginSamples):
     """K samples of rows, compared by the user's own function.
 
     Parameters
     ----------
     columns : mapping of str to array_like, each of shape (R,)
         What the function reads.
-    codes : array_like of int, shape (R,)
-        Sample of each record, 0 to n_groups - 1; records with other codes are left out.
-    n_groups : int
-        K.
+    codes, n_groups
+        As in `MeanSamples`.
     value : callable
         Takes a mapping of column name to array, returns one number.
     count : array_like of int, shape (R,), optional
         Rows each record stands for; 1 by default.
-    n_bootstrap : int
-        Bootstrap samples behind each variance.
-    max_resamples : int
-        Permutations at most, whatever `Draws.n_resamples` says.
-    outcome : str, optional
-        Column within whose values rows are permuted under ``permute="outcome"``.
+    resampling : Resampling
+        How the variance and the permutations are made.
     empty_reason : str
         Why a sample without rows has no value.
 
@@ -69,7 +71,8 @@ class RowSamples:
     --------
     >>> rng = np.random.default_rng(0)
     >>> samples = RowSamples(columns={"v": rng.normal(size=60)}, codes=np.repeat([0, 1], 30), n_groups=2,
-    ...                      value=lambda rows: float(np.median(rows["v"])), n_bootstrap=20, max_resamples=39)
+    ...                      value=lambda rows: float(np.median(rows["v"])),
+    ...                      resampling=Resampling(n_bootstrap=20, max_resamples=39))
     >>> 0 < samples.test(0, 1, Draws()).pvalue <= 1
     True
     """
@@ -82,82 +85,53 @@ class RowSamples:
         n_groups: int,
         value: Callable[[Columns], float],
         count: ArrayLike | None = None,
-        n_bootstrap: int = 100,
-        max_resamples: int = 999,
-        outcome: str | None = None,
+        resampling: Resampling = Resampling(),
         empty_reason: str = "has no rows",
     ) -> None:
+        n_bootstrap, outcome = resampling.n_bootstrap, resampling.outcome
         if n_bootstrap < 10:
             raise UsageError(f"`n_bootstrap` must be at least 10 to give a variance; got {n_bootstrap}.")
         if outcome is not None and outcome not in columns:
             raise UsageError(f"Column `{outcome}` to permute within is not among the columns {sorted(columns)}.")
-        g = np.asarray(codes, dtype=np.int64)
-        c = np.ones(g.shape, dtype=np.int64) if count is None else np.asarray(count, dtype=np.int64)
+        g, c, _, keep = coded_rows(codes, n_groups, count)
         arrays = {name: np.asarray(column) for name, column in columns.items()}
-        keep = (c > 0) & (g >= 0) & (g < n_groups)
         # Rows in a fixed order, repeated as often as they count: neither their order nor the way repeated
         # rows are written down can change a result.
         ranks = [np.unique(arrays[name][keep], return_inverse=True)[1] for name in sorted(arrays, reverse=True)]
         order = np.lexsort(ranks) if ranks else np.arange(int(keep.sum()))
         index = np.repeat(np.flatnonzero(keep)[order], c[keep][order])
         self._columns = {name: column[index] for name, column in arrays.items()}
-        self._codes = g[index]
-        self._value, self._n_groups = value, n_groups
-        self._n_bootstrap, self._max = n_bootstrap, max_resamples
-        self._outcome, self._empty_reason = outcome, empty_reason
-        self._rows = [np.flatnonzero(self._codes == k) for k in range(n_groups)]
-        self._kept: dict[tuple[tuple[int, ...], Draws], tuple[FloatArray, FloatArray, FloatArray]] = {}
-        self._estimate, self._reason = self._observe()
+        self._value, self._resampling = value, resampling
+        self._rows = [np.flatnonzero(g[index] == k) for k in range(n_groups)]
+        self._studies: dict[tuple[tuple[int, ...], Draws], tuple[FloatArray, FloatArray, FloatArray]] = {}
+        self.estimate, self.reason = self._observe(empty_reason)
+        self.counts = tuple({"rows": int(rows.size)} for rows in self._rows)
 
-    @property
-    def estimate(self) -> FloatArray:
-        """Value of the function in each sample, NaN where it has none."""
-        return self._estimate.copy()
-
-    @property
-    def reason(self) -> tuple[str, ...]:
-        """Why a sample has no value."""
-        return self._reason
-
-    @property
-    def counts(self) -> tuple[Mapping[str, float], ...]:
-        """Rows of each sample."""
-        return tuple({"rows": int(rows.size)} for rows in self._rows)
-
-    def test(self, a: int, b: int, draws: Draws) -> TestResult:
-        """Test that samples `a` and `b` have one value."""
+    def _test(self, a: int, b: int, draws: Draws) -> TestResult:
         refuse_exact(draws, NO_EXACT)
         values, variances, null = self._studied((a, b), draws)
         observed = float(_studentised(values, variances))
         if math.isnan(observed):
-            return undefined("The function has no value, or no bootstrap variance, in one of the groups.")
+            return undefined(NO_VARIANCE)
         words = "normal limit, bootstrap variance" if draws.method == "limit" else self._words(draws)
         return _reference(null).result(observed, draws.alternative, method=words)
 
-    def test_global(self, members: Sequence[int], draws: Draws) -> TestResult:
-        """Test that all these samples have one value."""
+    def _test_global(self, members: list[int], draws: Draws) -> TestResult:
         refuse_exact(draws, NO_EXACT)
         values, variances, null = self._studied(tuple(members), draws, together=True)
         observed = float(_together(values, variances))
         if math.isnan(observed):
-            return undefined("The function has no value, or no bootstrap variance, in one of the groups.")
+            return undefined(NO_VARIANCE)
         if draws.method == "limit":
             p = float(special.chdtrc(len(members) - 1, observed))
-            return TestResult(
-                statistic=observed,
-                pvalue=p,
-                method="chi-square limit",
-                exact=False,
-                pvalue_low=p,
-                pvalue_high=p,
-            )
+            return TestResult(statistic=observed, pvalue=p, method="chi-square limit", exact=False)
         return _reference(null).result(observed, "greater", method=self._words(draws))
 
-    def interval(self, a: int, b: int, *, level: float, ratio: bool, draws: Draws) -> tuple[float, float, str]:
-        """Return the permutation-t interval: bootstrap standard error, permutation quantiles."""
+    def _interval(self, a: int, b: int, level: float, ratio: bool, draws: Draws) -> tuple[float, float, str]:
+        """Bootstrap standard error, permutation quantiles."""
         kind = ("fieller-" if ratio else "") + ("bootstrap-normal" if draws.method == "limit" else "permutation-t")
         values, (va, vb), null = self._studied((a, b), draws)
-        if np.isnan(values).any() or math.isnan(va + vb):
+        if math.isnan(va + vb):
             return math.nan, math.nan, kind
         ends = _reference(null).critical(level)
         if ratio:
@@ -165,34 +139,23 @@ class RowSamples:
         gap, error = float(values[0] - values[1]), math.sqrt(va + vb)
         return gap - ends[1] * error, gap - ends[0] * error, kind
 
-    def equivalence(self, a: int, b: int, *, low: float, high: float, ratio: bool, draws: Draws) -> float:
-        """Return the larger p-value of the two one-sided tests at the margins."""
-        return at_margins(lambda margin, side: self._at(a, b, margin, ratio, side), low, high, draws)
-
-    def beyond(self, a: int, b: int, *, low: float, high: float, ratio: bool, draws: Draws) -> float:
-        """Return the p-value of the test that the difference or ratio lies within [low, high]."""
-        first, second = (float(v) for v in self._estimate[[a, b]])
-        point = (first / second if second != 0 else math.nan) if ratio else first - second
-        return beyond_margin(lambda margin, side: self._at(a, b, margin, ratio, side), point, low, high, draws)
-
     def _at(self, a: int, b: int, margin: float, ratio: bool, draws: Draws) -> float:
-        """P-value against a difference, or ratio, of exactly `margin`, by the law of no difference."""
+        """By the law of no difference."""
         values, (va, vb), null = self._studied((a, b), draws)
         gap = values[0] - margin * values[1] if ratio else values[0] - values[1] - margin
         var = va + (margin**2 if ratio else 1.0) * vb
         return _reference(null).pvalue(float(gap / math.sqrt(var)), draws.alternative) if var > 0 else math.nan
 
-    def standard_error(self, a: int, b: int) -> float:
-        """Return the bootstrap standard error of the difference."""
+    def _standard_error(self, a: int, b: int) -> float:
         _, variances, _ = self._studied((a, b), Draws(method="limit"))
         return math.sqrt(float(variances.sum()))
 
-    def _observe(self) -> tuple[FloatArray, tuple[str, ...]]:
-        estimate, reason, raised = np.full(self._n_groups, np.nan), [], 0
+    def _observe(self, empty_reason: str) -> tuple[FloatArray, tuple[str, ...]]:
+        estimate, reason, raised = np.full(len(self._rows), np.nan), [], 0
         error: Exception | None = None
         for k, rows in enumerate(self._rows):
             if rows.size == 0:
-                reason.append(self._empty_reason)
+                reason.append(empty_reason)
                 continue
             try:
                 found = self._value(self._take(rows))
@@ -236,17 +199,15 @@ class RowSamples:
         self, members: tuple[int, ...], draws: Draws, *, together: bool = False
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Values, bootstrap variances and the permuted statistic, kept for the next question."""
-        key = ((*members, int(together)), dataclasses.replace(draws, alternative="two-sided", workers=1))
-        if key not in self._kept:
-            self._kept[key] = self._study(members, draws, together)
-        return self._kept[key]
+        key = ((*members, int(together)), replace(draws, alternative="two-sided", workers=1))
+        if key not in self._studies:
+            self._studies[key] = self._study(members, draws, together)
+        return self._studies[key]
 
     def _study(
         self, members: tuple[int, ...], draws: Draws, together: bool
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        values = self._estimate[list(members)]
-        if np.isnan(values).any():
-            return values, np.full(len(members), np.nan), np.empty(0)
+        values = self.estimate[list(members)]
         # Samples are bootstrapped and dealt in an order that their labels cannot change.
         order = sorted(range(len(members)), key=lambda i: (self._rows[members[i]].size, values[i]))
         place = np.argsort(order)
@@ -254,7 +215,7 @@ class RowSamples:
         for i in order:
             rng = stream(draws.seed, f"{draws.name}/observed", int(place[i]))
             # The data's own variance is made with more samples: it is made once.
-            variances[i] = self._variance(rng, self._rows[members[i]], values[i], 5 * self._n_bootstrap)
+            variances[i] = self._variance(rng, self._rows[members[i]], values[i], 5 * self._resampling.n_bootstrap)
         if draws.method == "limit":
             return values, variances, np.empty(0)
         pool = np.sort(np.concatenate([self._rows[k] for k in members]))
@@ -271,11 +232,13 @@ class RowSamples:
                     label = place[i]
                     rows = np.concatenate([part[d[r] == label] for part, d in zip(strata, dealt, strict=True)])
                     found[i] = self._call(rows)
-                    spread[i] = self._variance(rng, rows, found[i], self._n_bootstrap) if rows.size else math.nan
+                    spread[i] = (
+                        self._variance(rng, rows, found[i], self._resampling.n_bootstrap) if rows.size else math.nan
+                    )
                 out[r] = statistic(found, spread)
             return out
 
-        n = min(draws.n_resamples, self._max)
+        n = min(draws.n_resamples, self._resampling.max_resamples)
         null = in_blocks(
             work, n, BLOCK, seed=draws.seed, name=f"{draws.name}/rows/{int(together)}", workers=draws.workers
         )
@@ -284,9 +247,10 @@ class RowSamples:
     def _strata(self, pool: IntArray, draws: Draws) -> list[IntArray]:
         if draws.permute != "outcome":
             return [pool]
-        if self._outcome is None:
+        outcome = self._resampling.outcome
+        if outcome is None:
             raise UsageError("Permuting within outcome needs an outcome column; pass `outcome=`, or permute all rows.")
-        column = self._columns[self._outcome][pool]
+        column = self._columns[outcome][pool]
         return [pool[column == level] for level in np.unique(column)]
 
     def _words(self, draws: Draws) -> str:
@@ -311,4 +275,4 @@ def _studentised(values: FloatArray, variances: FloatArray) -> float:
 def _together(values: FloatArray, variances: FloatArray) -> float:
     if not (variances > 0).all():
         return math.nan
-    return float(wald_spread(values, variances))
+    return float(weighted_spread(values, variances))

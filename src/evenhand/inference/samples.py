@@ -1,21 +1,25 @@
 """The one shape of every test: K samples, one value each, compared two at a time or all at once.
 
 Each kind of metric has a class of this shape: proportions, functions of a count table, means, AUC,
-calibration, any function of rows. The group audit knows the shape and not the kinds.
+calibration, any function of rows. The group audit knows the shape and not the kinds. What is the same for all of them
+is said here: a sample without a value makes every answer about it undefined, and tests at a margin ask the test.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
-from evenhand.inference.pvalues import TestResult
+from evenhand.arrays import BoolArray, FloatArray, IntArray
+from evenhand.inference.pvalues import TestResult, undefined
 
-FloatArray = NDArray[np.float64]
+T = TypeVar("T")
 
 # Rows times permutations that "auto" spends on one test, and the permutations it never goes below.
 WORK, LEAST = 20_000_000, 1999
@@ -64,16 +68,7 @@ class Draws:
     workers: int = 1
 
     def number(self, rows: int) -> int:
-        """Return how many permutations of so many rows are drawn.
-
-        Parameters
-        ----------
-        rows : int
-            Rows that each permutation moves.
-
-        Returns
-        -------
-        int
+        """Return how many permutations are drawn when each moves so many rows.
 
         Examples
         --------
@@ -85,16 +80,7 @@ class Draws:
         return min(self.n_resamples, max(LEAST, WORK // max(rows, 1)))
 
     def most(self, rows: int) -> int:
-        """Return how many permutations of so many rows may be drawn while a p-value is still too coarse.
-
-        Parameters
-        ----------
-        rows : int
-            Rows that each permutation moves.
-
-        Returns
-        -------
-        int
+        """Return how many permutations may be drawn, each moving so many rows, while a p-value is still too coarse.
 
         Examples
         --------
@@ -107,7 +93,7 @@ class Draws:
         return min(MORE * (self.n_resamples + 1) - 1, max(LEAST, work // max(rows, 1)))
 
 
-class Samples(Protocol):
+class Samples(ABC):
     """K samples with one value each.
 
     Attributes
@@ -120,37 +106,92 @@ class Samples(Protocol):
         The whole numbers behind each value, such as ``{"rows": 200, "denominator": 40, "numerator": 12}``.
     """
 
-    @property
-    def estimate(self) -> FloatArray:
-        """The value in each sample."""
-        ...
+    estimate: FloatArray
+    reason: tuple[str, ...]
+    counts: tuple[Mapping[str, float], ...]
 
-    @property
-    def reason(self) -> tuple[str, ...]:
-        """Why a sample has no value."""
-        ...
-
-    @property
-    def counts(self) -> tuple[Mapping[str, float], ...]:
-        """The whole numbers behind each value."""
-        ...
+    def _missing(self, *members: int) -> str:
+        """Say which of these samples have no value; empty where all have one."""
+        return " ".join(f"A group {why}." for why in dict.fromkeys(self.reason[k] for k in members) if why)
 
     def test(self, a: int, b: int, draws: Draws) -> TestResult:
         """Test that samples `a` and `b` have one value."""
-        ...
+        why = self._missing(a, b)
+        return undefined(why) if why else self._test(a, b, draws)
 
     def test_global(self, members: Sequence[int], draws: Draws) -> TestResult:
         """Test that all these samples have one value."""
-        ...
+        why = self._missing(*members) if len(members) > 1 else "Fewer than two groups have a value."
+        return undefined(why) if why else self._test_global(list(members), draws)
 
     def interval(self, a: int, b: int, *, level: float, ratio: bool, draws: Draws) -> tuple[float, float, str]:
         """Return low, high and kind of the interval for value a minus b (or a over b)."""
-        ...
+        return (math.nan, math.nan, "none") if self._missing(a, b) else self._interval(a, b, level, ratio, draws)
 
     def equivalence(self, a: int, b: int, *, low: float, high: float, ratio: bool, draws: Draws) -> float:
-        """Return the p-value of two one-sided tests against a value outside (low, high)."""
-        ...
+        """Return the p-value against "the difference (or ratio) lies outside (low, high)", of two one-sided tests."""
+        return math.nan if self._missing(a, b) else self._equivalence(a, b, low, high, ratio, draws)
 
     def standard_error(self, a: int, b: int) -> float:
         """Return the standard error of the difference when both samples have one value, for planning."""
-        ...
+        return math.nan if self._missing(a, b) else self._standard_error(a, b)
+
+    @abstractmethod
+    def _test(self, a: int, b: int, draws: Draws) -> TestResult: ...
+
+    @abstractmethod
+    def _test_global(self, members: list[int], draws: Draws) -> TestResult: ...
+
+    @abstractmethod
+    def _interval(self, a: int, b: int, level: float, ratio: bool, draws: Draws) -> tuple[float, float, str]: ...
+
+    @abstractmethod
+    def _equivalence(self, a: int, b: int, low: float, high: float, ratio: bool, draws: Draws) -> float: ...
+
+    @abstractmethod
+    def _standard_error(self, a: int, b: int) -> float: ...
+
+
+class MarginSamples(Samples):
+    """Samples with a test of every difference or ratio; its p-value counts at the ends of a margin too."""
+
+    _kept: tuple[tuple[int, int, Draws], Any] | None = None
+
+    @abstractmethod
+    def _at(self, a: int, b: int, margin: float, ratio: bool, draws: Draws) -> float:
+        """P-value against a difference, or ratio, of exactly `margin`."""
+
+    def _point(self, a: int, b: int, ratio: bool) -> float:
+        """Return the difference or ratio seen; NaN for a ratio to 0."""
+        first, second = (float(v) for v in self.estimate[[a, b]])
+        return (first / second if second != 0 else math.nan) if ratio else first - second
+
+    def _equivalence(self, a: int, b: int, low: float, high: float, ratio: bool, draws: Draws) -> float:
+        above = self._at(a, b, low, ratio, replace(draws, alternative="greater"))
+        below = self._at(a, b, high, ratio, replace(draws, alternative="less"))
+        return math.nan if math.isnan(above + below) else max(above, below)
+
+    def beyond(self, a: int, b: int, *, low: float, high: float, ratio: bool, draws: Draws) -> float:
+        """Return the p-value against "it lies in [low, high]": two-sided at the nearest end, 1 inside."""
+        point = math.nan if self._missing(a, b) else self._point(a, b, ratio)
+        if math.isnan(point) or low <= point <= high:
+            return math.nan if math.isnan(point) else 1.0
+        return self._at(a, b, high if point > high else low, ratio, replace(draws, alternative="two-sided"))
+
+    def _law_once(self, a: int, b: int, draws: Draws, make: Callable[[], T]) -> T:
+        """Return the law of a pair's statistic, made once for all questions about it, whatever the alternative."""
+        key = (a, b, replace(draws, alternative="two-sided"))
+        if self._kept is None or self._kept[0] != key:
+            self._kept = (key, make())
+        law: T = self._kept[1]
+        return law
+
+
+def coded_rows(
+    codes: ArrayLike, n_groups: int, count: ArrayLike | None, weight: ArrayLike | None = None
+) -> tuple[IntArray, IntArray, FloatArray, BoolArray]:
+    """Return each record's sample, rows and weight (1 by default), and whether it has rows in one of the samples."""
+    g = np.asarray(codes, dtype=np.int64)
+    c = np.ones(g.shape, dtype=np.int64) if count is None else np.asarray(count, dtype=np.int64)
+    w = np.ones(g.shape) if weight is None else np.asarray(weight, dtype=np.float64)
+    return g, c, w, (c > 0) & (g >= 0) & (g < n_groups) & (w > 0)

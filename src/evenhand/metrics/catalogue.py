@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
+from evenhand.arrays import FloatArray
 from evenhand.errors import UsageError, near_matches
-from evenhand.metrics.metric import FN, FP, TN, TP, FloatArray, Metric
+from evenhand.metrics.metric import FN, FP, TN, TP, Metric
 
 _EVERYONE = (TN, FP, FN, TP)
 _BOTH = ("outcome", "decision")
@@ -15,16 +17,12 @@ _SCORED = ("outcome", "score")
 
 
 def _rate(name: str, top: tuple[int, ...], bottom: tuple[int, ...], better: str, says: str, empty: str) -> Metric:
-    return Metric(
-        name=name,
-        kind="rate",
-        needs=_BOTH,
-        numerator=top,
-        denominator=bottom,
-        better=better,
-        says=says,
-        empty=empty,
-    )
+    cells: dict[str, Any] = {"numerator": top, "denominator": bottom}
+    return Metric(name=name, kind="rate", needs=_BOTH, better=better, says=says, empty=empty, **cells)
+
+
+def _mean(name: str, value: str, says: str, *, high: float = math.inf, **more: Any) -> Metric:
+    return Metric(name=name, kind="mean", value=value, says=says, high=high, **{"needs": _SCORED, **more})
 
 
 def _balanced_accuracy(tn: FloatArray, fp: FloatArray, fn: FloatArray, tp: FloatArray) -> FloatArray:
@@ -83,24 +81,20 @@ _ROWS = (
         says="chance that an outcome 1 scores above an outcome 0, ties counted half",
         empty="lacks rows with outcome 0 or outcome 1",
     ),
-    Metric(
-        name="brier",
-        kind="mean",
-        needs=_SCORED,
+    _mean(
+        "brier",
+        "squared_error",
+        "mean squared difference of score and outcome",
+        high=1.0,
         probability=True,
-        value="squared_error",
         better="lower",
-        says="mean squared difference of score and outcome",
     ),
-    Metric(
-        name="log_loss",
-        kind="mean",
-        needs=_SCORED,
+    _mean(
+        "log_loss",
+        "log_loss",
+        "mean negative log-likelihood of the outcome under the score",
         probability=True,
-        value="log_loss",
-        high=math.inf,
         better="lower",
-        says="mean negative log-likelihood of the outcome under the score",
     ),
     Metric(
         name="calibration_error",
@@ -110,45 +104,15 @@ _ROWS = (
         better="lower",
         says="distance between scores and outcome rates over ten score bins",
     ),
-    Metric(
-        name="mean_score",
-        kind="mean",
-        needs=("score",),
+    _mean("mean_score", "score", "mean score", needs=("score",), outcome="any", low=-math.inf),
+    _mean("mae", "absolute_error", "mean absolute difference of score and outcome", outcome="any", better="lower"),
+    _mean("mse", "squared_error", "mean squared difference of score and outcome", outcome="any", better="lower"),
+    _mean(
+        "mean_residual",
+        "residual",
+        "mean of outcome minus score: above 0 the group is scored too low",
         outcome="any",
-        value="score",
         low=-math.inf,
-        high=math.inf,
-        says="mean score",
-    ),
-    Metric(
-        name="mae",
-        kind="mean",
-        needs=_SCORED,
-        outcome="any",
-        value="absolute_error",
-        high=math.inf,
-        better="lower",
-        says="mean absolute difference of score and outcome",
-    ),
-    Metric(
-        name="mse",
-        kind="mean",
-        needs=_SCORED,
-        outcome="any",
-        value="squared_error",
-        high=math.inf,
-        better="lower",
-        says="mean squared difference of score and outcome",
-    ),
-    Metric(
-        name="mean_residual",
-        kind="mean",
-        needs=_SCORED,
-        outcome="any",
-        value="residual",
-        low=-math.inf,
-        high=math.inf,
-        says="mean of outcome minus score: above 0 the group is scored too low",
     ),
 )
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from evenhand.arrays import AnyArray, FloatArray
+
 TableFunction = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], FloatArray]
-RowFunction = Callable[[Mapping[str, NDArray[Any]]], float]
+RowFunction = Callable[[Mapping[str, AnyArray]], float]
 
 # The four cells of a confusion table, in the order every table of counts uses.
 TN, FP, FN, TP = 0, 1, 2, 3

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from evenhand.inference.exact import exact_null
+from evenhand.inference.rates.conditional import exact_null
 from evenhand.report.document import Block, Cell, Table, Text, p_value
 from evenhand.report.figures import histogram
 from evenhand.results import Finding, Interval

@@ -16,14 +16,15 @@ from evenhand.audits.group.samples import row_values, samples_of
 from evenhand.audits.margin import Margin, parse_margin
 from evenhand.errors import UsageError
 from evenhand.inference.correlation import correlation_test
-from evenhand.inference.power import detectable
-from evenhand.inference.power_assumed import assumed_design
-from evenhand.inference.power_designs import Correlation, Design, Means, Pair
-from evenhand.inference.power_pilot import design_of
+from evenhand.inference.power.assumed import Assumptions, assumed_design
+from evenhand.inference.power.designs import Correlation, Design, Means, Pair
+from evenhand.inference.power.detectable import detectable
+from evenhand.inference.power.pilot import design_of
 from evenhand.inference.samples import Draws
 from evenhand.intake import AuditData
 from evenhand.metrics import METRICS, Metric, resolve
 from evenhand.sizing.result import Goal, PowerResult, PowerRow
+from evenhand.summaries import Sums
 
 Assumed = float | Sequence[float] | None
 _NAMES = ("group", "reference")
@@ -159,8 +160,11 @@ def _assumed(
         yield "correlation", ("attribute",), (float(rows),), 0.0, Correlation()
         return
     names, sizes = _sizes(rows)
-    rates = {"base_rate": _two("base_rate", base_rate), "selection_rate": _two("selection_rate", selection_rate)}
-    spreads = _two("spread", spread)
+    given = Assumptions(
+        base_rate=_two("base_rate", base_rate),
+        selection_rate=_two("selection_rate", selection_rate),
+        spreads=_two("spread", spread),
+    )
     for metric in resolve(metrics):
         assumed = 0.0 if value is None and metric.kind == "mean" else value
         if assumed is None or not metric.low <= assumed <= metric.high:
@@ -170,16 +174,8 @@ def _assumed(
             )
         shape = "balanced" if metric is METRICS["balanced_accuracy"] else metric.kind
         cells = () if metric.kind != "rate" else metric.denominator
-        design = assumed_design(
-            metric.name,
-            shape,
-            cells,
-            f1=metric.transform == "f1",
-            spreads=spreads,
-            low=metric.low,
-            high=metric.high,
-            **rates,
-        )
+        limits = (metric.low, metric.high)
+        design = assumed_design(metric.name, shape, cells, given, f1=metric.transform == "f1", limits=limits)
         yield metric.name, names, sizes, assumed, design
 
 
@@ -192,8 +188,9 @@ def _pilot(
     alpha: float,
 ) -> Iterator[_Part]:
     """Yield the design of each comparison that an audit of the pilot would make."""
+    sums = Sums(data)
     for metric, attribute, a, b in comparisons(data, metrics, reference=reference, compare=compare, alpha=alpha):
-        samples = samples_of(metric, data, attribute)
+        samples = samples_of(metric, sums, attribute)
         names = (attribute.group_name(a), attribute.group_name(b))
         sizes = tuple(float(samples.counts[k]["rows"]) for k in (a, b)) if rows is None else _sizes(rows)[1]
         why = [f"Group `{n}` {samples.reason[k]}." for n, k in zip(names, (a, b), strict=True) if samples.reason[k]]

@@ -1,12 +1,5 @@
 """Records in, sufficient statistics out."""
 
-from evenhand.summaries.sums import (
-    WeightedTable,
-    cells_of,
-    confusion,
-    group_sizes,
-    weight_sums,
-    weighted_confusion,
-)
+from evenhand.summaries.sums import SortedRecords, Sums, WeightedTable, cells_of, group_sizes, weight_sums
 
-__all__ = ["WeightedTable", "cells_of", "confusion", "group_sizes", "weight_sums", "weighted_confusion"]
+__all__ = ["SortedRecords", "Sums", "WeightedTable", "cells_of", "group_sizes", "weight_sums"]

@@ -2,42 +2,102 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import AnyArray, FloatArray, IntArray
 from evenhand.intake import Attribute, AuditData
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WeightedTable:
+    """Sums of sampling weights and of their squares by group, outcome and decision, each of shape (groups, 4)."""
+
+    w: FloatArray
+    ww: FloatArray
 
 
-def confusion(data: AuditData, codes: IntArray, n_groups: int) -> IntArray:
-    """Count rows by group, outcome and decision.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SortedRecords:
+    """Records in the order of a value, and among equals of their weight.
+
+    Parameters
+    ----------
+    order : ndarray of int, shape (records,)
+        Places of the records.
+    value : ndarray, shape (records,)
+        Rising.
+    count : ndarray of int, shape (records,)
+        Rows each stands for.
+    weight : ndarray or None
+        Sampling weight of each.
+    """
+
+    order: IntArray
+    value: FloatArray
+    count: IntArray
+    weight: FloatArray | None
+
+
+class Sums:
+    """The sums of some records, each made once and shared by all metrics that ask for it.
 
     Parameters
     ----------
     data : AuditData
-        Records; without an outcome all rows count as outcome 0.
-    codes : ndarray of int, shape (records,)
-        Each record's group.
-    n_groups : int
-        How many groups there are.
-
-    Returns
-    -------
-    ndarray of int, shape (n_groups, 4)
-        True negatives, false positives, false negatives, true positives.
+        Records; without a decision or a binary outcome it counts as 0.
 
     Examples
     --------
     >>> from evenhand.intake import AuditData
     >>> data = AuditData.from_arrays(outcome=[0, 1, 1], decision=[0, 0, 1], groups={"g": ["a", "a", "b"]})
-    >>> confusion(data, data.attributes[0].codes, 2).tolist()
+    >>> sums = Sums(data)
+    >>> sums.confusion(data.attributes[0]).tolist()  # true negatives, false positives, false negatives, true positives
     [[1, 0, 1, 0], [0, 0, 0, 1]]
+    >>> sums.cells.tolist()
+    [0, 2, 3]
     """
-    return _by_cell(data, codes, n_groups, data.count).astype(np.int64)
+
+    def __init__(self, data: AuditData) -> None:
+        self.data = data
+        self._tables: dict[str, IntArray] = {}
+        self._weighted: dict[str, WeightedTable] = {}
+        self._sorted: tuple[str, SortedRecords] | None = None
+
+    @functools.cached_property
+    def cells(self) -> IntArray:
+        """Each record's cell of the confusion table: decision plus twice the outcome."""
+        return cells_of(self.data)
+
+    def confusion(self, attribute: Attribute) -> IntArray:
+        """Count rows by group, outcome and decision, shape (groups, 4)."""
+        if attribute.name not in self._tables:
+            self._tables[attribute.name] = self._by_cell(attribute, self.data.count).astype(np.int64)
+        return self._tables[attribute.name]
+
+    def weighted_confusion(self, attribute: Attribute) -> WeightedTable:
+        """Sum sampling weights by group, outcome and decision."""
+        if attribute.name not in self._weighted:
+            w, ww = (self._by_cell(attribute, part) for part in weight_sums(self.data))
+            self._weighted[attribute.name] = WeightedTable(w=w, ww=ww)
+        return self._weighted[attribute.name]
+
+    def _by_cell(self, attribute: Attribute, amounts: AnyArray) -> FloatArray:
+        n = len(attribute.labels)
+        sums = np.bincount(4 * attribute.codes + self.cells, weights=amounts, minlength=4 * n)
+        return np.asarray(sums, dtype=np.float64).reshape(n, 4)
+
+    def by_value(self, name: str, make: Callable[[], FloatArray]) -> SortedRecords:
+        """Sort the records by a value for all attributes; the last one asked for, by its name, is kept."""
+        if self._sorted is None or self._sorted[0] != name:
+            value, count, weight = make(), self.data.count, self.data.weight
+            order = np.argsort(value, kind="stable") if weight is None else np.lexsort((weight, value))
+            ordered = None if weight is None else weight[order]
+            self._sorted = (name, SortedRecords(order=order, value=value[order], count=count[order], weight=ordered))
+        return self._sorted[1]
 
 
 def group_sizes(data: AuditData, attribute: Attribute) -> IntArray:
@@ -63,47 +123,6 @@ def group_sizes(data: AuditData, attribute: Attribute) -> IntArray:
     """
     sums = np.bincount(attribute.codes, weights=data.count, minlength=len(attribute.labels))
     return sums.astype(np.int64)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class WeightedTable:
-    """Sums of sampling weights and of their squares by group, outcome and decision.
-
-    Parameters
-    ----------
-    w, ww : ndarray, shape (n_groups, 4)
-        Sum of weights, sum of squared weights.
-    """
-
-    w: FloatArray
-    ww: FloatArray
-
-
-def weighted_confusion(data: AuditData, codes: IntArray, n_groups: int) -> WeightedTable:
-    """Sum sampling weights by group, outcome and decision.
-
-    Parameters
-    ----------
-    data : AuditData
-        Records with sampling weights.
-    codes : ndarray of int, shape (records,)
-        Each record's group.
-    n_groups : int
-        How many groups there are.
-
-    Returns
-    -------
-    WeightedTable
-
-    Examples
-    --------
-    >>> from evenhand.intake import AuditData
-    >>> data = AuditData.from_arrays(outcome=[0, 1], decision=[0, 1], groups={"g": ["a", "b"]}, weight=[0.5, 2.5])
-    >>> weighted_confusion(data, data.attributes[0].codes, 2).ww.tolist()
-    [[0.25, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 6.25]]
-    """
-    w, ww = weight_sums(data)
-    return WeightedTable(w=_by_cell(data, codes, n_groups, w), ww=_by_cell(data, codes, n_groups, ww))
 
 
 def weight_sums(data: AuditData) -> tuple[FloatArray, FloatArray]:
@@ -132,7 +151,7 @@ def weight_sums(data: AuditData) -> tuple[FloatArray, FloatArray]:
 
 
 def cells_of(data: AuditData) -> IntArray:
-    """Return each record's cell of the confusion table: decision plus twice the outcome.
+    """Return each record's cell of the confusion table: decision plus twice the outcome, 0 where it is unknown.
 
     Parameters
     ----------
@@ -156,8 +175,3 @@ def cells_of(data: AuditData) -> IntArray:
     if data.outcome is not None and data.outcome_kind == "binary":
         cell += 2 * data.outcome.astype(np.int64)
     return cell
-
-
-def _by_cell(data: AuditData, codes: IntArray, n_groups: int, amounts: NDArray[np.generic]) -> FloatArray:
-    sums = np.bincount(4 * codes + cells_of(data), weights=amounts, minlength=4 * n_groups)
-    return np.asarray(sums, dtype=np.float64).reshape(n_groups, 4)

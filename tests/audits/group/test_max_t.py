@@ -9,6 +9,7 @@ from evenhand.audits.group.max_t import influence
 from evenhand.audits.group.samples import samples_of
 from evenhand.intake import AuditData
 from evenhand.metrics import METRICS
+from evenhand.summaries import Sums
 
 
 def rows(n: int = 400, weighted: bool = False) -> dict:
@@ -32,9 +33,9 @@ def test_influence_is_what_leaving_a_row_out_does(name, weighted):
     data = AuditData.from_arrays(**given)
     metric = METRICS[name]
     found = influence(metric, data, data.attributes[0])
-    whole = samples_of(metric, data, data.attributes[0]).estimate
+    whole = samples_of(metric, Sums(data), data.attributes[0]).estimate
     jackknife = [
-        whole[i % 2] - samples_of(metric, cut, cut.attributes[0]).estimate[i % 2]
+        whole[i % 2] - samples_of(metric, Sums(cut), cut.attributes[0]).estimate[i % 2]
         for i in range(0, 400, 16)
         for cut in [without(given, i)]
     ]

@@ -55,7 +55,7 @@ from evenhand.intake import Attribute, AuditData
 from evenhand.kernels.shared.seeds import RngLike, seed_of
 from evenhand.metrics import Metric, default_metrics, resolve
 from evenhand.results import AuditResult
-from evenhand.summaries import group_sizes
+from evenhand.summaries import Sums, group_sizes
 
 # With more comparisons than this none could be shown, and none of them would be read.
 _MOST_COMPARISONS = 2000
@@ -219,11 +219,12 @@ def _questions(
     progress: Callable[[str], None],
 ) -> Iterator[Raw]:
     """Ask each metric of each attribute: every pair, and all groups at once where there are more than two."""
+    sums = Sums(data)
     for metric in chosen:
         named = replace(draws, name=f"group/{metric.name}")
         for attribute in data.attributes:
             progress(f"group: {metric.name} by {attribute.name}")
-            samples = samples_of(metric, data, attribute)
+            samples = samples_of(metric, sums, attribute)
             for a, b in _pairs(attribute, options):
                 yield compare_pair(metric, attribute, samples, a, b, options, named)
             if len(attribute.labels) > 2:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from evenhand.audits.margin import Margin
-from evenhand.inference.power import detectable, rows_for
-from evenhand.inference.power_designs import Binomials, Correlation, Design, Pair
-from evenhand.inference.power_pilot import design_of
+from evenhand.inference.power.designs import Binomials, Correlation, Design, Pair
+from evenhand.inference.power.detectable import detectable, rows_for
+from evenhand.inference.power.pilot import design_of
 from evenhand.inference.samples import Samples
 from evenhand.results import Interval
 

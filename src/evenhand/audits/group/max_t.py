@@ -19,7 +19,7 @@ from evenhand.inference.joint_maximum import max_t
 from evenhand.inference.samples import Draws
 from evenhand.intake import Attribute, AuditData
 from evenhand.metrics import Metric
-from evenhand.summaries import cells_of, confusion, weighted_confusion
+from evenhand.summaries import Sums, cells_of
 
 FloatArray = NDArray[np.float64]
 
@@ -120,9 +120,9 @@ def influence(metric: Metric, data: AuditData, attribute: Attribute) -> FloatArr
 
 def _table_gradient(metric: Metric, data: AuditData, attribute: Attribute) -> FloatArray:
     """Return the derivative of each group's value by the rows in each cell, shape (groups, 4)."""
-    n = len(attribute.labels)
-    counts = confusion(data, attribute.codes, n).astype(float)
-    table = counts if data.weight is None else weighted_confusion(data, attribute.codes, n).w
+    sums = Sums(data)
+    weighted = data.weight is not None
+    table = sums.weighted_confusion(attribute).w if weighted else sums.confusion(attribute).astype(float)
     gradient = np.zeros_like(table)
     for cell in range(4):
         step = _STEP * table[:, cell]

@@ -7,25 +7,23 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import AnyArray, BoolArray, FloatArray
 from evenhand.errors import DataError
 from evenhand.inference.auc import AucSamples
 from evenhand.inference.calibration import CalibrationSamples
-from evenhand.inference.count_tables import TableSamples, balanced_accuracy
+from evenhand.inference.count_functions import balanced_accuracy
+from evenhand.inference.count_tables import TableSamples
 from evenhand.inference.means import MeanSamples
-from evenhand.inference.rates import RateSamples
+from evenhand.inference.rates.samples import RateSamples
+from evenhand.inference.rates.weighted import WeightedRateSamples
 from evenhand.inference.rows import RowSamples
 from evenhand.inference.samples import Samples
-from evenhand.inference.weighted_rates import WeightedRateSamples
 from evenhand.intake import Attribute, AuditData
 from evenhand.intake.summed_values import VALUES
 from evenhand.metrics import METRICS, Metric
 from evenhand.metrics.metric import RowFunction
-from evenhand.summaries import cells_of, confusion, weight_sums, weighted_confusion
-
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
+from evenhand.summaries import SortedRecords, Sums, cells_of, weight_sums
 
 
 def check_needs(metric: Metric, data: AuditData) -> None:
@@ -96,39 +94,15 @@ def largest_difference(metric: Metric, data: AuditData) -> float:
     return {"score": 1.0, "absolute_error": 1.0, "squared_error": 1.0, "residual": 2.0}.get(metric.value, span)
 
 
-def samples_of(metric: Metric, data: AuditData, attribute: Attribute) -> Samples:
-    """Make the samples that a metric compares between the groups of an attribute.
-
-    Parameters
-    ----------
-    metric : Metric
-        What is compared.
-    data : AuditData
-        Checked with `check_needs`.
-    attribute : Attribute
-        Whose groups.
-
-    Returns
-    -------
-    Samples
-    """
-    return _MAKERS[metric.kind](metric, data, attribute)
+def samples_of(metric: Metric, sums: Sums, attribute: Attribute) -> Samples:
+    """Make the samples that a metric, checked with `check_needs`, compares between the groups of an attribute."""
+    return _MAKERS[metric.kind](metric, sums, attribute)
 
 
 def row_values(metric: Metric, data: AuditData) -> tuple[FloatArray, BoolArray] | None:
     """Return a metric's value for each record and which records it averages over.
 
-    Parameters
-    ----------
-    metric : Metric
-        A rate or a mean has such values; other metrics do not.
-    data : AuditData
-        Records that are rows, not cells.
-
-    Returns
-    -------
-    values, inside : ndarray, shape (records,)
-        Or None when the metric is not a mean over rows or the rows stayed on their engine.
+    None when the metric is not a mean over rows (a rate or a mean is), or the rows stayed on their engine.
     """
     if data.moments is not None:
         return None
@@ -141,11 +115,11 @@ def row_values(metric: Metric, data: AuditData) -> tuple[FloatArray, BoolArray] 
     return None
 
 
-def _rate_samples(metric: Metric, data: AuditData, attribute: Attribute) -> Samples:
-    if data.weight is not None:
-        return _weighted_rate(metric, data, attribute)
+def _rate_samples(metric: Metric, sums: Sums, attribute: Attribute) -> Samples:
+    if sums.data.weight is not None:
+        return _weighted_rate(metric, sums, attribute)
     return RateSamples(
-        confusion(data, attribute.codes, len(attribute.labels)),
+        sums.confusion(attribute),
         numerator=metric.numerator,
         denominator=metric.denominator,
         transform=metric.transform,
@@ -153,102 +127,83 @@ def _rate_samples(metric: Metric, data: AuditData, attribute: Attribute) -> Samp
     )
 
 
-def _weighted_rate(metric: Metric, data: AuditData, attribute: Attribute) -> Samples:
+def _weighted_rate(metric: Metric, sums: Sums, attribute: Attribute) -> Samples:
     """With sampling weights a rate is a weighted mean of 0 and 1 over the rows of its denominator."""
     if metric.transform != "identity":
-        return _weighted_table(metric, data, attribute)
+        return _weighted_table(metric, sums, attribute)
     top, bottom = list(metric.numerator), list(metric.denominator)
+    table = sums.weighted_confusion(attribute)
+    w, ww, wwv = table.w[:, bottom].sum(axis=1), table.ww[:, bottom].sum(axis=1), table.ww[:, top].sum(axis=1)
+    data = sums.data
     if data.moments is not None:
-        count = confusion(data, attribute.codes, len(attribute.labels))
-        sums = weighted_confusion(data, attribute.codes, len(attribute.labels))
-        w, ww = sums.w[:, bottom].sum(axis=1), sums.ww[:, bottom].sum(axis=1)
-        wv, wwv = sums.w[:, top].sum(axis=1), sums.ww[:, top].sum(axis=1)
-        n = count[:, bottom].sum(axis=1)
+        n, wv = sums.confusion(attribute)[:, bottom].sum(axis=1), table.w[:, top].sum(axis=1)
         means = MeanSamples.from_moments(n, w, ww, wv, wwv, wwv, empty_reason=metric.empty)
-        return WeightedRateSamples(means, w=w, ww=ww, wwv=wwv)
-    cell = cells_of(data)
-    inside, one = np.isin(cell, bottom), np.isin(cell, top).astype(float)
-    weight, codes = np.asarray(data.weight), attribute.codes
-
-    def total(part: FloatArray) -> FloatArray:
-        sums = np.bincount(codes[inside], weights=(data.count * part)[inside], minlength=len(attribute.labels))
-        return np.asarray(sums, dtype=np.float64)
-
-    return WeightedRateSamples(
-        _means(one, inside, metric, data, attribute),
-        w=total(weight),
-        ww=total(weight**2),
-        wwv=total(weight**2 * one),
-    )
+    else:
+        inside = np.isin(sums.cells, bottom)
+        means = MeanSamples(
+            value=np.isin(sums.cells[inside], top).astype(float),
+            codes=attribute.codes[inside],
+            n_groups=len(attribute.labels),
+            count=data.count[inside],
+            weight=np.asarray(data.weight)[inside],
+            empty_reason=metric.empty,
+        )
+    return WeightedRateSamples(means, w=w, ww=ww, wwv=wwv)
 
 
-def _table_samples(metric: Metric, data: AuditData, attribute: Attribute) -> Samples:
-    if data.weight is not None:
-        return _weighted_table(metric, data, attribute)
-    table = confusion(data, attribute.codes, len(attribute.labels))
+def _table_samples(metric: Metric, sums: Sums, attribute: Attribute) -> Samples:
+    if sums.data.weight is not None:
+        return _weighted_table(metric, sums, attribute)
     form = balanced_accuracy() if metric is METRICS["balanced_accuracy"] else metric
-    return TableSamples(table, form, empty_reason=metric.empty)
+    return TableSamples(sums.confusion(attribute), form, empty_reason=metric.empty)
 
 
-def _weighted_table(metric: Metric, data: AuditData, attribute: Attribute) -> Samples:
+def _weighted_table(metric: Metric, sums: Sums, attribute: Attribute) -> Samples:
     """With sampling weights a function of the table is a function of rows: its variance is bootstrapped."""
-    if data.moments is not None:
+    if sums.data.moments is not None:
         raise DataError(
             f"Metric `{metric.name}` with sampling weights needs rows, and these stayed on their engine. "
             "Read the data with `rows='keep'`."
         )
 
-    def value(columns: Mapping[str, NDArray[Any]]) -> float:
+    def value(columns: Mapping[str, AnyArray]) -> float:
         cells = np.bincount(columns["cell"].astype(np.int64), weights=columns["weight"], minlength=4)
         return float(metric(np.asarray(cells, dtype=np.float64)))
 
-    columns = {"cell": cells_of(data).astype(float), "weight": np.asarray(data.weight)}
-    return _rows(value, columns, metric, data, attribute)
+    columns = {"cell": sums.cells.astype(float), "weight": np.asarray(sums.data.weight)}
+    return _rows(value, columns, metric, sums, attribute)
 
 
-def _mean_samples(metric: Metric, data: AuditData, attribute: Attribute) -> Samples:
-    n_groups = len(attribute.labels)
+def _mean_samples(metric: Metric, sums: Sums, attribute: Attribute) -> Samples:
+    data, n_groups = sums.data, len(attribute.labels)
     if data.moments is not None:
-        w, ww = weight_sums(data)
         moments = data.moments[metric.value]
-        sums = [
-            np.bincount(attribute.codes, weights=part, minlength=n_groups)
-            for part in (data.count, w, ww, moments.wv, moments.wwv, moments.wwvv)
-        ]
-        return MeanSamples.from_moments(*sums, empty_reason=metric.empty)
-    values = _values(metric, data)
-    return _means(values, np.ones(values.shape, dtype=bool), metric, data, attribute)
+        parts = (data.count, *weight_sums(data), moments.wv, moments.wwv, moments.wwvv)
+        totals = [np.bincount(attribute.codes, weights=part, minlength=n_groups) for part in parts]
+        return MeanSamples.from_moments(*totals, empty_reason=metric.empty)
+    records = sums.by_value(metric.value, lambda: _values(metric, data))
+    return MeanSamples(value=records.value, **_by_group(records, metric, attribute))
 
 
-def _auc_samples(metric: Metric, data: AuditData, attribute: Attribute) -> Samples:
-    return AucSamples(
-        score=np.asarray(data.score),
-        outcome=np.asarray(data.outcome),
-        count=data.count,
-        weight=data.weight,
-        codes=attribute.codes,
-        n_groups=len(attribute.labels),
-        empty_reason=metric.empty,
-    )
+def _auc_samples(metric: Metric, sums: Sums, attribute: Attribute) -> Samples:
+    records, outcome = _by_score(sums)
+    return AucSamples(score=records.value, outcome=outcome, **_by_group(records, metric, attribute))
 
 
-def _calibration_samples(metric: Metric, data: AuditData, attribute: Attribute) -> Samples:
-    return CalibrationSamples(
-        score=np.asarray(data.score),
-        outcome=np.asarray(data.outcome),
-        count=data.count,
-        codes=attribute.codes,
-        n_groups=len(attribute.labels),
-        empty_reason=metric.empty,
-    )
+def _calibration_samples(metric: Metric, sums: Sums, attribute: Attribute) -> Samples:
+    records, outcome = _by_score(sums)
+    grouped = _by_group(records, metric, attribute)
+    del grouped["weight"]
+    return CalibrationSamples(score=records.value, outcome=outcome, **grouped)
 
 
-def _row_samples(metric: Metric, data: AuditData, attribute: Attribute) -> Samples:
+def _row_samples(metric: Metric, sums: Sums, attribute: Attribute) -> Samples:
+    data = sums.data
     columns = {role: np.asarray(getattr(data, role)) for role in metric.needs}
     if data.weight is not None:
         columns["weight"] = np.asarray(data.weight)
     assert metric.function is not None
-    return _rows(metric.function, columns, metric, data, attribute)
+    return _rows(metric.function, columns, metric, sums, attribute)
 
 
 def _values(metric: Metric, data: AuditData) -> FloatArray:
@@ -257,35 +212,37 @@ def _values(metric: Metric, data: AuditData) -> FloatArray:
     return VALUES[metric.value].array(outcome, score)
 
 
-def _means(values: FloatArray, inside: BoolArray, metric: Metric, data: AuditData, attribute: Attribute) -> MeanSamples:
-    return MeanSamples(
-        value=values[inside],
-        count=data.count[inside],
-        weight=None if data.weight is None else data.weight[inside],
-        codes=attribute.codes[inside],
-        n_groups=len(attribute.labels),
-        empty_reason=metric.empty,
-    )
+def _by_score(sums: Sums) -> tuple[SortedRecords, AnyArray]:
+    """Return the records by their score, and their outcomes."""
+    records = sums.by_value("score", lambda: np.asarray(sums.data.score))
+    return records, np.asarray(sums.data.outcome)[records.order]
+
+
+def _by_group(records: SortedRecords, metric: Metric, attribute: Attribute) -> dict[str, Any]:
+    """Return what samples of sorted records need to know about groups."""
+    return {
+        "codes": attribute.codes[records.order],
+        "n_groups": len(attribute.labels),
+        "count": records.count,
+        "weight": records.weight,
+        "empty_reason": metric.empty,
+    }
 
 
 def _rows(
-    value: RowFunction,
-    columns: Mapping[str, NDArray[Any]],
-    metric: Metric,
-    data: AuditData,
-    attribute: Attribute,
+    value: RowFunction, columns: Mapping[str, AnyArray], metric: Metric, sums: Sums, attribute: Attribute
 ) -> RowSamples:
     return RowSamples(
         columns=columns,
-        count=data.count,
         codes=attribute.codes,
         n_groups=len(attribute.labels),
         value=value,
+        count=sums.data.count,
         empty_reason=metric.empty,
     )
 
 
-_MAKERS: dict[str, Callable[[Metric, AuditData, Attribute], Samples]] = {
+_MAKERS: dict[str, Callable[[Metric, Sums, Attribute], Samples]] = {
     "rate": _rate_samples,
     "table": _table_samples,
     "mean": _mean_samples,

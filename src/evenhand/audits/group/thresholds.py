@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.audits.group.comparison import Raw
-from evenhand.inference.exact import exact_pvalue
+from evenhand.inference.rates.conditional import exact_pvalue
 from evenhand.intake import Attribute, AuditData
 from evenhand.kernels.counts.binomial import score_interval
 from evenhand.metrics import Metric

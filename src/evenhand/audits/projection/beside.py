@@ -17,6 +17,7 @@ from evenhand.intake import Attribute, AuditData
 from evenhand.kernels.transport.limit_law import Law, influence_covariance
 from evenhand.kernels.transport.projection import cell_sums
 from evenhand.metrics import resolve
+from evenhand.summaries import Sums
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -130,12 +131,12 @@ def _welch(conditions: Conditions, square: FloatArray) -> dict[str, Any]:
 def _group_tests(
     data: AuditData, conditions: Conditions, asked: Sequence[tuple[Attribute, int]]
 ) -> list[dict[str, Any]]:
-    told = []
+    told, sums = [], Sums(data)
     outcomes = list(dict.fromkeys(rate.outcome for rate in conditions.rates))
     for attribute, reference in asked:
         for outcome in outcomes:
             metric = resolve(_METRICS[outcome])[0]
-            samples = samples_of(metric, data, attribute)
+            samples = samples_of(metric, sums, attribute)
             draws = Draws(n_resamples=9999, seed=0, name=f"group/{metric.name}")
             others = [g for g in range(len(attribute.labels)) if g != reference]
             test = (

@@ -20,7 +20,7 @@ from scipy import special
 from evenhand.audits.proxy.fits import Fits
 from evenhand.audits.proxy.sample import Pair
 from evenhand.inference.means import MeanSamples
-from evenhand.inference.rates import RateSamples
+from evenhand.inference.rates.samples import RateSamples
 from evenhand.inference.samples import Draws
 from evenhand.kernels.influence.functionals import TERMS, Functional, divergence
 from evenhand.results import Interval

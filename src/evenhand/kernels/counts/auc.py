@@ -12,22 +12,22 @@ rows above it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
-AnyFloat = NDArray[Any]
-BoolArray = NDArray[np.bool_]
+from evenhand.arrays import AnyArray, BoolArray, FloatArray
 
 # Sums of more rows than this are made in single precision, centred, with an error in the studentised
 # value below 1e-3 (measured 2e-4 at 200,000 rows) and no exact ties to preserve.
 SINGLE_ABOVE = 20_000
 # Rows times relabellings handled at once, so that the work arrays stay in cache.
 STEP_CELLS = 100_000
+
+
+_Side = tuple[FloatArray, FloatArray, FloatArray]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,36 +47,22 @@ class AucParts:
     """
 
     auc: FloatArray
-    positive: tuple[FloatArray, FloatArray, FloatArray]
-    negative: tuple[FloatArray, FloatArray, FloatArray]
+    positive: _Side
+    negative: _Side
     n_positive: FloatArray
     n_negative: FloatArray
 
-    def variance(self, centre: FloatArray | None = None) -> FloatArray:
-        """Return the variance around a given common AUC, or around the group's own (DeLong, n - 1).
-
-        Parameters
-        ----------
-        centre : ndarray, optional
-            The AUC under the null.
-
-        Returns
-        -------
-        ndarray
-            NaN around the own AUC when a side has fewer than two rows.
-        """
+    def variance(self) -> FloatArray:
+        """Return DeLong's variance; NaN when a side has fewer than two rows."""
         total = np.zeros_like(self.auc)
         for (s0, s1, s2), n in ((self.positive, self.n_positive), (self.negative, self.n_negative)):
-            c = self.auc if centre is None else centre
-            part = np.maximum(s2 - 2 * c * s1 + c * c * s0, 0.0)
-            if centre is None:
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    part = np.where(n > 1, part * n / (n - 1), np.nan)
-            total = total + part
+            part = np.maximum(s2 - 2 * self.auc * s1 + self.auc * self.auc * s0, 0.0)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                total = total + np.where(n > 1, part * n / (n - 1), np.nan)
         return total
 
 
-def auc_of_counts(x: AnyFloat, y: AnyFloat) -> AucParts:
+def auc_of_counts(x: AnyArray, y: AnyArray) -> AucParts:
     """Return the AUC parts of samples given as counts over sorted distinct scores.
 
     Parameters
@@ -206,7 +192,7 @@ class PooledScores:
 
     def _neighbours(
         self, x: BoolArray, y: BoolArray, buffers: _Buffers
-    ) -> tuple[AnyFloat, AnyFloat, FloatArray, FloatArray]:
+    ) -> tuple[AnyArray, AnyArray, FloatArray, FloatArray]:
         """L, H, p and q of the group: two cumulative sums, looked up at the other outcome's rows."""
         cx = self._cumulative(x, 0, buffers)
         high = self._lookup(cx, self._above, "high", buffers)
@@ -216,7 +202,7 @@ class PooledScores:
         low = self._lookup(cy, self._below, "low", buffers)
         return low, high, p, cy[:, -1].astype(np.float64)
 
-    def _cumulative(self, mask: BoolArray, side: int, buffers: _Buffers) -> AnyFloat:
+    def _cumulative(self, mask: BoolArray, side: int, buffers: _Buffers) -> AnyArray:
         """Cumulative membership with a leading zero, shape (b, n + 1)."""
         b, n = mask.shape
         out = buffers("cumulative", (b, n + 1), np.int32 if self.weights is None else np.float64)
@@ -228,8 +214,8 @@ class PooledScores:
         return out
 
     def _lookup(
-        self, cumulative: AnyFloat, places: tuple[NDArray[np.intp], ...], name: str, buffers: _Buffers
-    ) -> AnyFloat:
+        self, cumulative: AnyArray, places: tuple[NDArray[np.intp], ...], name: str, buffers: _Buffers
+    ) -> AnyArray:
         shape = (cumulative.shape[0], places[0].size)
         value = buffers("found", shape, cumulative.dtype)
         out = buffers(name, shape, self.dtype)
@@ -242,14 +228,7 @@ class PooledScores:
         return out
 
     def _parts(
-        self,
-        x: BoolArray,
-        y: BoolArray,
-        low: AnyFloat,
-        high: AnyFloat,
-        p: FloatArray,
-        q: FloatArray,
-        buffers: _Buffers,
+        self, x: BoolArray, y: BoolArray, low: AnyArray, high: AnyArray, p: FloatArray, q: FloatArray, buffers: _Buffers
     ) -> AucParts:
         with np.errstate(divide="ignore", invalid="ignore"):
             lead, positive = self._side(x, low, p, q, 0, buffers)
@@ -263,14 +242,8 @@ class PooledScores:
         )
 
     def _side(
-        self,
-        member: BoolArray,
-        count: AnyFloat,
-        own: FloatArray,
-        other: FloatArray,
-        side: int,
-        buffers: _Buffers,
-    ) -> tuple[FloatArray, tuple[FloatArray, FloatArray, FloatArray]]:
+        self, member: BoolArray, count: AnyArray, own: FloatArray, other: FloatArray, side: int, buffers: _Buffers
+    ) -> tuple[FloatArray, _Side]:
         """Mean placement and the variance coefficients of one side, sums centred at the pooled AUC."""
         c = self.centre
         dev = buffers("dev", count.shape, self.dtype)
@@ -296,9 +269,9 @@ class _Buffers:
     """Work arrays kept from one relabelling to the next: fresh large arrays cost more than the sums."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, AnyFloat] = {}
+        self._kept: dict[str, AnyArray] = {}
 
-    def __call__(self, name: str, shape: tuple[int, ...], dtype: Any) -> AnyFloat:
+    def __call__(self, name: str, shape: tuple[int, ...], dtype: Any) -> AnyArray:
         size = int(np.prod(shape))
         kept = self._kept.get(name)
         if kept is None or kept.size < size or kept.dtype != dtype:
@@ -312,27 +285,20 @@ def _places(sorted_scores: FloatArray, scores: FloatArray) -> tuple[NDArray[np.i
     return (low,) if np.array_equal(low, high) else (low, high)
 
 
-def _dots(a: AnyFloat, b: AnyFloat) -> FloatArray:
+def _dots(a: AnyArray, b: AnyArray) -> FloatArray:
     """Dot product of each pair of lines."""
     return np.array([np.dot(u, v) for u, v in zip(a, b, strict=True)], dtype=np.float64)
 
 
 def _join(parts: list[AucParts]) -> AucParts:
-    def both(pick: Callable[[AucParts], FloatArray]) -> FloatArray:
-        return np.concatenate([pick(part) for part in parts])
+    def side(lines: list[_Side]) -> _Side:
+        first, second, third = (np.concatenate(part) for part in zip(*lines, strict=True))
+        return first, second, third
 
     return AucParts(
-        auc=both(lambda a: a.auc),
-        positive=(
-            both(lambda a: a.positive[0]),
-            both(lambda a: a.positive[1]),
-            both(lambda a: a.positive[2]),
-        ),
-        negative=(
-            both(lambda a: a.negative[0]),
-            both(lambda a: a.negative[1]),
-            both(lambda a: a.negative[2]),
-        ),
-        n_positive=both(lambda a: a.n_positive),
-        n_negative=both(lambda a: a.n_negative),
+        np.concatenate([part.auc for part in parts]),
+        side([part.positive for part in parts]),
+        side([part.negative for part in parts]),
+        np.concatenate([part.n_positive for part in parts]),
+        np.concatenate([part.n_negative for part in parts]),
     )

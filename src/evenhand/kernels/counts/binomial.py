@@ -13,13 +13,14 @@ delta = 0 is the one for a ratio (Koopman 1984); four samples give differences o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
-FloatArray = NDArray[np.float64]
+from evenhand.arrays import FloatArray, IntArray
 
 
 def normal_quantile(level: float) -> float:
@@ -30,16 +31,19 @@ def normal_quantile(level: float) -> float:
     level : float
         Such as 0.95.
 
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> round(normal_quantile(0.95), 4)
     1.96
     """
     return float(-special.ndtri((1 - level) / 2))
+
+
+def near_counts(n: int, p: FloatArray, far: float, more: float) -> IntArray:
+    """Return the counts of n that lie within `far` standard deviations and `more` counts of their mean at some rate."""
+    reach = far * np.sqrt(n * p * (1 - p)) + more
+    low, high = math.floor(float((n * p - reach).min())), math.ceil(float((n * p + reach).max()))
+    return np.arange(max(0, low), min(n, high) + 1)
 
 
 def _path(x: FloatArray, n: FloatArray, a: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -168,23 +172,14 @@ def _correction(n: FloatArray, corrected: bool) -> FloatArray:
 
 
 def score_statistic(
-    successes: ArrayLike,
-    trials: ArrayLike,
-    contrast: ArrayLike,
-    delta: ArrayLike = 0.0,
-    *,
-    corrected: bool = True,
+    successes: ArrayLike, trials: ArrayLike, contrast: ArrayLike, delta: ArrayLike = 0.0, *, corrected: bool = True
 ) -> FloatArray:
     """Return the score statistic of ``sum(contrast * p) == delta``, standard normal when that is true.
 
     Parameters
     ----------
-    successes, trials : array_like, shape (..., m)
-        Independent binomials; every trial count at least 1.
-    contrast : array_like, shape (m,) or (..., m)
-        Coefficients, none of them 0.
-    delta : array_like, shape (...)
-        The value under test.
+    successes, trials, contrast, delta
+        As in `restricted_proportions`.
     corrected : bool
         Multiply the variance by N / (N - m + 1), N all trials; for two samples this is the factor of
         Miettinen and Nurminen (1985).
@@ -351,10 +346,6 @@ def wilson_interval(successes: ArrayLike, trials: ArrayLike, z: ArrayLike) -> tu
         Counts.
     z : array_like
         Normal quantile, such as 1.96.
-
-    Returns
-    -------
-    low, high : ndarray
 
     Examples
     --------

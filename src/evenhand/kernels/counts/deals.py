@@ -7,6 +7,7 @@ labelling with these sizes is equally likely: the draw is exact.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -14,20 +15,18 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
+from evenhand.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from evenhand.kernels.shared.seeds import stream
 
-BoolArray = NDArray[np.bool_]
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
+# Resamples from a generator: ``work(generator, b)`` returns an array with first axis `b`.
+Work = Callable[[np.random.Generator, int], AnyArray]
 
 # Below this number of rows a plain shuffle is faster than draw-and-repair.
 SHUFFLE_BELOW = 2500
 # Random numbers are made in pieces that stay in cache.
 CHUNK = 32_768
-# Resamples after which a test that is far from rejecting may stop.
-PILOT = 999
 # Rows times resamples in one block.
 BLOCK_CELLS = 4_000_000
 
@@ -55,37 +54,27 @@ def block_size(cells: int, budget: int = BLOCK_CELLS) -> int:
     return max(1, min(1024, budget // max(cells, 1)))
 
 
-def in_blocks(
-    work: Callable[[np.random.Generator, int], FloatArray],
-    n_resamples: int,
-    size: int,
-    *,
-    seed: int,
-    name: str,
-    workers: int = 1,
-    enough: Callable[[FloatArray], bool] | None = None,
-) -> FloatArray:
+@functools.cache
+def _libraries() -> ThreadpoolController:
+    """Return the handle on BLAS threads; looking for the libraries takes longer than many a test."""
+    return ThreadpoolController()
+
+
+def in_blocks(work: Work, n: int, size: int, *, seed: int, name: str, workers: int = 1, first: int = 0) -> AnyArray:
     """Run resampling work in fixed blocks, each with its own random stream, and join the answers.
 
     Parameters
     ----------
-    work : callable
-        ``work(generator, b)`` returns an array with first axis `b`.
-    n_resamples : int
+    n : int
         Resamples in all.
     size : int
-        Resamples per block, from `block_size`.
+        Resamples per block, from `block_size`: part of the definition of a result, so never that of a machine.
     seed, name
         See `evenhand.kernels.shared.seeds.stream`.
     workers : int
         Threads. The answer does not depend on it.
-    enough : callable, optional
-        Asked once, after the first `PILOT` resamples or a few more; when it says yes no more are made.
-
-    Returns
-    -------
-    ndarray, shape (n_resamples, ...)
-        Shorter when the pilot was enough.
+    first : int
+        Blocks that are there already and left out.
 
     Examples
     --------
@@ -94,29 +83,17 @@ def in_blocks(
     >>> one.shape, bool((one == two).all())
     ((10,), True)
     """
-    starts = range(0, n_resamples, size)
 
-    def run(start: int) -> FloatArray:
-        return work(stream(seed, name, start // size), min(size, n_resamples - start))
+    def run(place: int) -> AnyArray:
+        return work(stream(seed, name, place), min(size, n - place * size))
 
-    def all_of(part: Sequence[int]) -> list[FloatArray]:
-        # Products of tall, thin matrices gain nothing from BLAS threads, and those fight for the workers' cores.
-        with threadpool_limits(limits=1, user_api="blas"):
-            return spread_over(part)
-
-    def spread_over(part: Sequence[int]) -> list[FloatArray]:
-        if workers > 1 and len(part) > 1:
+    places = range(first, -(-n // size))
+    # Products of tall, thin matrices gain nothing from BLAS threads, and those fight for the workers' cores.
+    with _libraries().limit(limits=1, user_api="blas"):
+        if workers > 1 and len(places) > 1:
             with ThreadPoolExecutor(max_workers=workers) as pool:
-                return list(pool.map(run, part))
-        return [run(start) for start in part]
-
-    if enough is None:
-        return np.concatenate(all_of(starts))
-    first = -(-PILOT // size)
-    pilot = np.concatenate(all_of(starts[:first]))
-    if first >= len(starts) or enough(pilot):
-        return pilot
-    return np.concatenate([pilot, *all_of(starts[first:])])
+                return np.concatenate(list(pool.map(run, places)))
+        return np.concatenate([run(place) for place in places])
 
 
 def random_labels(rng: np.random.Generator, sizes: Sequence[int], n: int) -> NDArray[np.uint8]:
@@ -192,15 +169,6 @@ def _repair(rng: np.random.Generator, row: NDArray[np.uint8], want: IntArray) ->
 def random_subsets(rng: np.random.Generator, rows: int, chosen: int, n: int) -> BoolArray:
     """Choose `chosen` of `rows` rows, `n` times, every choice equally likely.
 
-    Parameters
-    ----------
-    rng : Generator
-        Source of randomness.
-    rows, chosen : int
-        How many of how many.
-    n : int
-        How many times.
-
     Returns
     -------
     ndarray of bool, shape (n, rows)
@@ -216,11 +184,6 @@ def random_subsets(rng: np.random.Generator, rows: int, chosen: int, n: int) -> 
 def all_subsets(rows: int, chosen: int) -> BoolArray:
     """List every choice of `chosen` of `rows` rows.
 
-    Parameters
-    ----------
-    rows, chosen : int
-        How many of how many.
-
     Returns
     -------
     ndarray of bool, shape (binomial(rows, chosen), rows)
@@ -232,9 +195,7 @@ def all_subsets(rows: int, chosen: int) -> BoolArray:
     """
     total = math.comb(rows, chosen)
     index = np.fromiter(
-        itertools.chain.from_iterable(itertools.combinations(range(rows), chosen)),
-        dtype=np.int64,
-        count=total * chosen,
+        itertools.chain.from_iterable(itertools.combinations(range(rows), chosen)), dtype=np.int64, count=total * chosen
     ).reshape(total, chosen)
     masks = np.zeros((total, rows), dtype=np.bool_)
     np.put_along_axis(masks, index, True, axis=1)
@@ -248,14 +209,10 @@ def random_counts(rng: np.random.Generator, counts: IntArray, sizes: Sequence[in
 
     Parameters
     ----------
-    rng : Generator
-        Source of randomness.
     counts : ndarray of int, shape (D,)
         How many rows are equal to each distinct row.
-    sizes : sequence of int, length K
-        Rows per group; they add up to the number of rows.
-    n : int
-        How many times.
+    rng, sizes, n
+        As in `random_labels`.
 
     Returns
     -------

@@ -8,11 +8,10 @@ permutation costs what the cells cost, whatever the number of rows.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from evenhand.arrays import FloatArray, IntArray
 
 # numpy refuses hypergeometric draws from a population above this size.
 _NUMPY_LIMIT = 10**9
@@ -78,10 +77,6 @@ def hypergeometric_tail(value: int, good: int, bad: int, sample: int, *, upper: 
         Items drawn without replacement.
     upper : bool
         Which tail.
-
-    Returns
-    -------
-    tail, point : float
 
     Examples
     --------
@@ -231,10 +226,8 @@ def enumerate_tables(
 
     Parameters
     ----------
-    table : array_like of int, shape (K, C)
-        Observed counts, groups by cells.
-    strata : array_like of int, shape (C,)
-        The stratum of each cell; cells with -1 stay as they are.
+    table, strata
+        As in `draw_tables`.
     limit : int
         The most tables to list.
 

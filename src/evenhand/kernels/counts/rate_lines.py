@@ -12,12 +12,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from evenhand.arrays import FloatArray
 from evenhand.kernels.counts.binomial import ratio_statistic, score_statistic
-
-FloatArray = NDArray[np.float64]
 
 # Rates are kept this far from 0 and 1, and counts this far from 0 and all, where a logarithm would be infinite. With
 # a hundredth of a count the tail beyond an extreme count is near half its probability, as for mid-p.

@@ -7,10 +7,8 @@ and r its value less a centre. The last axis holds the six, the axis before it t
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from evenhand.arrays import FloatArray, IntArray
 
 # Rows whose features are held at once.
 CHUNK = 100_000
@@ -41,10 +39,13 @@ def distinct(
     >>> distinct(np.array([2.0, 1.0, 2.0]), np.ones(3), count, code, 2)[2].tolist()
     [[1, 0], [1, 3]]
     """
-    order = np.lexsort((weights, values))
-    v, w, c, g = values[order], weights[order], counts[order], codes[order]
+    v, w, c, g = values, weights, counts, codes
     if v.size == 0:
         return v, w, np.zeros((0, n_groups), dtype=np.int64)
+    # Records often come sorted: one sort then serves many groupings.
+    if not ((v[1:] > v[:-1]) | ((v[1:] == v[:-1]) & (w[1:] >= w[:-1]))).all():
+        order = np.lexsort((w, v))
+        v, w, c, g = v[order], w[order], c[order], g[order]
     new = np.concatenate([[True], (v[1:] != v[:-1]) | (w[1:] != w[:-1])])
     line = np.cumsum(new) - 1
     lines = int(line[-1]) + 1
@@ -206,10 +207,20 @@ def spread(sums: FloatArray, *, null: bool) -> FloatArray:
     >>> float(spread(np.stack([one, one, one]), null=True))
     0.0
     """
-    means = mean(sums)
     own = variance(sums, 0.0 if null else None)
     floor = 1e-14 * sums[..., 5].sum(axis=-1, keepdims=True) / sums[..., 1].sum(axis=-1, keepdims=True) ** 2
+    return weighted_spread(mean(sums), np.maximum(own, np.maximum(floor, 1e-300)))
+
+
+def weighted_spread(values: FloatArray, variances: FloatArray) -> FloatArray:
+    """Return the precision-weighted sum of squares of K values (last axis) around their weighted mean.
+
+    Examples
+    --------
+    >>> float(weighted_spread(np.array([0.0, 2.0]), np.array([1.0, 1.0])))
+    2.0
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
-        precision = 1 / np.maximum(own, np.maximum(floor, 1e-300))
-        centre = (precision * means).sum(axis=-1, keepdims=True) / precision.sum(axis=-1, keepdims=True)
-        return np.asarray((precision * (means - centre) ** 2).sum(axis=-1))
+        precision = 1 / variances
+        centre = (precision * values).sum(axis=-1, keepdims=True) / precision.sum(axis=-1, keepdims=True)
+        return np.asarray((precision * (values - centre) ** 2).sum(axis=-1))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-IndexArray = NDArray[np.int32] | NDArray[np.int64]
+from evenhand.arrays import IntArray
+
+IndexArray = NDArray[np.int32] | IntArray
 
 # Above this share of the rows a shuffle is faster than drawing and redrawing.
 SHARE = 0.25
@@ -16,15 +18,6 @@ def random_picks(rng: np.random.Generator, rows: int, chosen: int, n: int) -> In
 
     Rows are drawn one by one and those drawn twice are drawn again until none is left. No row is treated
     differently from another at any step, so every choice is equally likely.
-
-    Parameters
-    ----------
-    rng : Generator
-        Source of randomness.
-    rows, chosen : int
-        How many of how many.
-    n : int
-        How many times.
 
     Returns
     -------

@@ -5,13 +5,10 @@ from __future__ import annotations
 import functools
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evenhand.inference.equality import SPENT, conditional_law, exact_sizes, possible_rates
-from evenhand.inference.unconditional import binomial_chance
-
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
+from evenhand.arrays import FloatArray
+from evenhand.inference.rates.equality import SPENT, conditional_law, exact_sizes, possible_rates
+from evenhand.inference.rates.equivalence import binomial_chance, chance_of
 
 # Tables and trials up to which all tables are listed.
 TABLES, TRIALS = 60_000, 1_200
@@ -22,15 +19,6 @@ _FINE = 12
 def listable(n: int, m: int) -> bool:
     """Return whether the tables of so many trials are few enough to be listed.
 
-    Parameters
-    ----------
-    n, m : int
-        Trials of the two samples.
-
-    Returns
-    -------
-    bool
-
     Examples
     --------
     >>> listable(100, 100), listable(10_000, 10_000)
@@ -40,41 +28,13 @@ def listable(n: int, m: int) -> bool:
 
 
 @functools.lru_cache(maxsize=8)
-def rejected(n: int, m: int, alpha: float) -> BoolArray:
-    """Return which pairs of success counts the two-sided test rejects.
-
-    Parameters
-    ----------
-    n, m : int
-        Trials of the two samples.
-    alpha : float
-        Level.
-
-    Returns
-    -------
-    ndarray of bool, shape (n + 1, m + 1)
-
-    Examples
-    --------
-    >>> int(rejected(4, 4, 0.05).sum())  # 0 of 4 against 4 of 4, and the other way round
-    2
-    """
-    return pvalues(n, m) <= alpha
-
-
-@functools.lru_cache(maxsize=8)
 def pvalues(n: int, m: int) -> FloatArray:
-    """Return the two-sided p-value of every pair of success counts.
-
-    Parameters
-    ----------
-    n, m : int
-        Trials of the two samples.
+    """Return the two-sided p-value of every pair of success counts, of so many trials.
 
     Returns
     -------
     ndarray, shape (n + 1, m + 1)
-        As `evenhand.inference.equality.equality_pvalue`, on a fixed list of common rates.
+        As `evenhand.inference.rates.equality.equality_pvalue`, on a fixed list of common rates.
 
     Examples
     --------
@@ -113,26 +73,11 @@ def pvalues(n: int, m: int) -> FloatArray:
 
 
 def exact_power(trials: tuple[int, int], rates: tuple[float, float], alpha: float) -> float:
-    """Return the probability that the test rejects.
-
-    Parameters
-    ----------
-    trials : tuple of int
-        Of the two samples.
-    rates : tuple of float
-        Their true rates.
-    alpha : float
-        Level.
-
-    Returns
-    -------
-    float
+    """Return the probability that the test rejects at a level, under the true rates of samples of so many trials.
 
     Examples
     --------
     >>> round(exact_power((20, 20), (0.9, 0.4), 0.05), 3)
     0.941
     """
-    n, m = trials
-    p, q = (binomial_chance(np.arange(t + 1), t, r) for t, r in zip(trials, rates, strict=True))
-    return float(p @ rejected(n, m, alpha) @ q)
+    return chance_of(pvalues(*trials) <= alpha, rates)

@@ -1,7 +1,7 @@
 """The exact test of equal rates in two samples, without conditioning on how many successes there are in all.
 
 Given the number of all successes, the successes of one sample are hypergeometric, whatever the common rate. The
-conditional test that sums its tails (`evenhand.inference.exact`) therefore holds its level, but in small samples it
+conditional test that sums its tails (`rates.conditional`) therefore holds its level, but in small samples it
 rejects far less often than it may, because few tables have one total. Its mid-p value counts half of the table seen;
 it is about right on average and may exceed its level. Here the mid-p value only *orders* the tables. The p-value is
 the probability of all tables at least as extreme, over all totals, at the common rate where that is largest. So the
@@ -17,13 +17,11 @@ import functools
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
-from evenhand.inference.exact import exact_pvalue
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from evenhand.arrays import FloatArray, IntArray
+from evenhand.inference.rates.conditional import exact_pvalue
+from evenhand.kernels.counts.binomial import near_counts
 
 # Error of the interval for the rate that is left free, added to every p-value.
 SPENT = 1e-9
@@ -37,15 +35,6 @@ _TIE = 1e-7
 
 def exact_sizes(n: int, m: int) -> bool:
     """Return whether the p-value and the interval of samples of these sizes are exact.
-
-    Parameters
-    ----------
-    n, m : int
-        Trials of the two samples.
-
-    Returns
-    -------
-    bool
 
     Examples
     --------
@@ -69,10 +58,6 @@ def log_factorials(most: int) -> FloatArray:
     most : int
         The last one needed.
 
-    Returns
-    -------
-    ndarray
-
     Examples
     --------
     >>> log_factorials(3)[:4].round(3).tolist()
@@ -90,10 +75,6 @@ def possible_rates(successes: float, trials: int, spent: float = SPENT) -> tuple
         Counts.
     spent : float
         Error probability, both ends together.
-
-    Returns
-    -------
-    low, high : float
 
     Examples
     --------
@@ -186,7 +167,7 @@ def equality_pvalue(
         return 1.0, True
     everyone, total = n + m, x + y
     low, high = possible_rates(total, everyone)
-    totals = _near(everyone, np.array([low, high]))
+    totals = near_counts(everyone, np.array([low, high]), _FAR, 3 * _FAR)
     chance, midp = conditional_law(totals, n, m, alternative)
     bar = midp[total - totals[0], x] * (1 + _TIE)
     share = np.where(midp <= bar, chance, 0.0).sum(1)  # of each total's tables, those as extreme
@@ -206,24 +187,9 @@ def equality_pvalue(
     return min(worst + SPENT, 1.0), True
 
 
-def _near(n: int, p: FloatArray) -> IntArray:
-    """Return the counts that some of the rates make possible."""
-    far = _FAR * np.sqrt(n * p * (1 - p)) + 3 * _FAR
-    return np.arange(max(0, math.floor(float((n * p - far).min()))), min(n, math.ceil(float((n * p + far).max()))) + 1)
-
-
 @functools.lru_cache(maxsize=1000)
 def smallest_pvalue(n: int, m: int) -> float:
     """Return the smallest two-sided p-value that samples of these sizes can give.
-
-    Parameters
-    ----------
-    n, m : int
-        Trials of the two samples.
-
-    Returns
-    -------
-    float
 
     Examples
     --------

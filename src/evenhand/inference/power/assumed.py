@@ -4,32 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from evenhand.errors import UsageError
-from evenhand.inference.power_designs import Aucs, Binomials, CalibrationErrors, Design, Means, Pair
+from evenhand.inference.power.designs import Aucs, Binomials, CalibrationErrors, Design, Means, Pair
 
+_ANY = (-math.inf, math.inf)
 _BASE, _SELECTION = "base_rate", "selection_rate"
 _SAYS = {_BASE: "the share of rows with outcome 1", _SELECTION: "the share of rows with decision 1"}
 # Denominators of rates, as cells decision + 2 outcome: which assumed rate gives their share of the rows.
-_INSIDE = {
-    (2, 3): (_BASE, True),
-    (0, 1): (_BASE, False),
-    (1, 3): (_SELECTION, True),
-    (0, 2): (_SELECTION, False),
-}
+_INSIDE = {(2, 3): (_BASE, True), (0, 1): (_BASE, False), (1, 3): (_SELECTION, True), (0, 2): (_SELECTION, False)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumptions:
+    """What is assumed of each group: its share of rows with outcome 1 and decision 1, and a row's spread."""
+
+    base_rate: Pair | None = None
+    selection_rate: Pair | None = None
+    spreads: Pair | None = None
 
 
 def assumed_design(
-    name: str,
-    kind: str,
-    denominator: Sequence[int],
-    *,
-    f1: bool = False,
-    base_rate: Pair | None = None,
-    selection_rate: Pair | None = None,
-    spreads: Pair | None = None,
-    low: float = -math.inf,
-    high: float = math.inf,
+    name: str, kind: str, denominator: Sequence[int], assumed: Assumptions, *, f1: bool = False, limits: Pair = _ANY
 ) -> Design:
     """Return the design of a metric whose rates and spreads are assumed.
 
@@ -41,23 +38,19 @@ def assumed_design(
         Which inference serves it.
     denominator : sequence of int
         For a rate: the cells it counts among, numbered decision + 2 outcome.
+    assumed : Assumptions
+        Rates and spreads.
     f1 : bool
         Whether the rate is shown as F1.
-    base_rate, selection_rate, spreads : tuple of float or None
-        Share of rows with outcome 1, with decision 1, and the spread of one row's value, in each group.
-    low, high : float
+    limits : tuple of float
         The metric's range.
-
-    Returns
-    -------
-    Design
 
     Examples
     --------
-    >>> assumed_design("fnr", "rate", (2, 3), base_rate=(0.4, 0.3)).shares
+    >>> assumed_design("fnr", "rate", (2, 3), Assumptions(base_rate=(0.4, 0.3))).shares
     ((0.4,), (0.3,))
     """
-    given = {_BASE: base_rate, _SELECTION: selection_rate}
+    given, spreads = {_BASE: assumed.base_rate, _SELECTION: assumed.selection_rate}, assumed.spreads
 
     def need(which: str) -> Pair:
         found = given[which]
@@ -86,4 +79,4 @@ def assumed_design(
         return CalibrationErrors((one, two))
     if spreads is None:
         raise UsageError(f"Metric `{name}` needs `spread`, the standard deviation of one row's value.")
-    return Means(spreads, low, high)
+    return Means(spreads, *limits)

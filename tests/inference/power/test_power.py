@@ -11,11 +11,10 @@ from scipy import integrate, stats
 from evenhand.audits.margin import parse_margin
 from evenhand.inference.auc import AucSamples
 from evenhand.inference.calibration import CalibrationSamples
-from evenhand.inference.count_tables import TableSamples, balanced_accuracy
-from evenhand.inference.equality import equality_pvalue
+from evenhand.inference.count_functions import balanced_accuracy
+from evenhand.inference.count_tables import TableSamples
 from evenhand.inference.means import MeanSamples
-from evenhand.inference.power import detectable, rows_for
-from evenhand.inference.power_designs import (
+from evenhand.inference.power.designs import (
     Aucs,
     Binomials,
     CalibrationErrors,
@@ -23,9 +22,11 @@ from evenhand.inference.power_designs import (
     Means,
     auc_variance,
 )
-from evenhand.inference.power_exact import exact_power, pvalues, rejected
-from evenhand.inference.power_pilot import design_of
-from evenhand.inference.rates import RateSamples
+from evenhand.inference.power.detectable import detectable, rows_for
+from evenhand.inference.power.listed import exact_power, pvalues
+from evenhand.inference.power.pilot import design_of
+from evenhand.inference.rates.equality import equality_pvalue
+from evenhand.inference.rates.samples import RateSamples
 
 RATE = ((1.0,), (1.0,))
 SMOOTH = [
@@ -41,8 +42,8 @@ KINDS = [type(design).__name__ for design, _ in SMOOTH]
 
 @pytest.mark.parametrize(("n", "m", "alpha"), [(7, 5, 0.05), (12, 12, 0.01), (9, 31, 0.05)])
 def test_rejected_tables_are_those_of_the_test(n, m, alpha):
-    found = rejected(n, m, alpha)
     listed = pvalues(n, m)
+    found = listed <= alpha
     for x in range(n + 1):
         for y in range(m + 1):
             p = equality_pvalue((x, y), (n, m))[0]
@@ -54,7 +55,7 @@ def test_rejected_tables_are_those_of_the_test(n, m, alpha):
 
 def test_exact_power_adds_up_their_probabilities():
     p, q = stats.binom.pmf(np.arange(13), 12, 0.8), stats.binom.pmf(np.arange(10), 9, 0.2)
-    assert exact_power((12, 9), (0.8, 0.2), 0.05) == pytest.approx(np.outer(p, q)[rejected(12, 9, 0.05)].sum())
+    assert exact_power((12, 9), (0.8, 0.2), 0.05) == pytest.approx(np.outer(p, q)[pvalues(12, 9) <= 0.05].sum())
 
 
 @pytest.mark.parametrize(

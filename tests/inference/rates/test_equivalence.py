@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evenhand.inference.rates import RateSamples
+from evenhand.inference.rates.equivalence import chance_inside, claimed_tables, exact_equivalence
+from evenhand.inference.rates.samples import RateSamples
 from evenhand.inference.samples import Draws
-from evenhand.inference.unconditional import chance_inside, claimed_tables, exact_equivalence
 from evenhand.kernels.counts.binomial import ratio_statistic, score_statistic
 from evenhand.kernels.counts.rate_lines import Edge
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evenhand.inference.equality import SPENT, conditional_law, equality_pvalue, exact_sizes, possible_rates
-from evenhand.inference.exact import exact_pvalue
+from evenhand.inference.rates.conditional import exact_pvalue
+from evenhand.inference.rates.equality import SPENT, conditional_law, equality_pvalue, exact_sizes, possible_rates
 
 RATES = np.sin(np.linspace(0, np.pi / 2, 402)[1:-1]) ** 2
 

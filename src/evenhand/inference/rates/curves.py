@@ -1,7 +1,7 @@
 """One p-value for every difference or ratio of two rates: the test and its inversion, the interval, in one curve.
 
 At each value the tables are ordered by the two-sided tail of the modified likelihood root (`counts.rate_lines`),
-which is near the mid-p value, and at equality by the mid-p value itself (`evenhand.inference.equality`). The p-value is
+which is near the mid-p value, and at equality by the mid-p value itself (`rates.equality`). The p-value is
 the largest probability of tables at least as extreme, over all rates that have this difference or ratio and that
 the data leave possible. It is summed exactly at a dozen values on either side of the estimate and at equality; between
 them the ratio of the exact p-value to the ordering tail, which varies little, is interpolated. Away from the
@@ -13,23 +13,14 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evenhand.inference.equality import (
-    SPENT,
-    equality_pvalue,
-    exact_sizes,
-    log_factorials,
-    possible_rates,
-)
+from evenhand.arrays import BoolArray, FloatArray, IntArray
+from evenhand.inference.rates.equality import SPENT, equality_pvalue, exact_sizes, log_factorials, possible_rates
+from evenhand.inference.rates.equivalence import first_passing
 from evenhand.kernels.counts.rate_lines import Edge
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # Tails at which the p-value is summed exactly; in small samples, where it jumps and is soon summed, at more of them.
 _KNOTS = (0.6, 0.3, 0.15, 0.08, 0.04, 0.02, 0.009, 0.003, 8e-4, 1e-4, 1e-6, 1e-9)
@@ -105,10 +96,6 @@ class Curve:
         ----------
         value : float
             What is tested.
-
-        Returns
-        -------
-        float
         """
         estimate = self.estimate
         if math.isnan(estimate) or value == estimate:
@@ -129,10 +116,6 @@ class Curve:
         ----------
         level : float
             Coverage.
-
-        Returns
-        -------
-        low, high : float
         """
         estimate = self.estimate
         full = (0.0, math.inf) if self.ratio else (-1.0, 1.0)
@@ -175,10 +158,6 @@ def curve_of(successes: tuple[int, int], trials: tuple[int, int], *, ratio: bool
         Of the two samples; every trial count at least 1.
     ratio, f1 : bool
         As in `Edge`.
-
-    Returns
-    -------
-    Curve
 
     Examples
     --------
@@ -281,26 +260,15 @@ def _summed(
     rows = np.arange(n + 1.0)
     middle = m * np.clip(edge.turned().first(rows / n), 0.0, 1.0)  # (K, n + 1): no difference from the value tested
 
-    def extreme(second: IntArray) -> NDArray[np.bool_]:
+    def extreme(second: IntArray) -> BoolArray:
         return np.asarray(edge.tails(rows, second.astype(np.float64), n, m) <= bar)
 
     # Second counts so far from the middle that they are extreme: all above the one, all below the other.
-    above = _first(extreme, np.ceil(middle - 1e-9).astype(np.int64), m)
-    below = -_first(lambda k: extreme(-k), -np.floor(middle + 1e-9).astype(np.int64), 0)
+    above = first_passing(extreme, np.ceil(middle - 1e-9).astype(np.int64), m)
+    below = -first_passing(lambda k: extreme(-k), -np.floor(middle + 1e-9).astype(np.int64), 0)
     above[:, x] = np.where(y >= middle[:, x], np.minimum(above[:, x], y), above[:, x])
     below[:, x] = np.where(y <= middle[:, x], np.maximum(below[:, x], y), below[:, x])
     return np.minimum(_worst(edge, above, below, counts, (n, m)) + SPENT, 1.0)
-
-
-def _first(test: Callable[[IntArray], NDArray[np.bool_]], start: IntArray, top: int) -> IntArray:
-    """Return the least whole number from `start` to `top` that passes; ``top + 1`` for none."""
-    low, high = start - 1, np.full(start.shape, top + 1)
-    while (high - low > 1).any():
-        middle = (low + high) // 2
-        passed = test(np.minimum(middle, top))
-        open_ = high - low > 1
-        high, low = np.where(open_ & passed, middle, high), np.where(open_ & ~passed, middle, low)
-    return high
 
 
 def _worst(

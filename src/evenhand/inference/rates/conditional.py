@@ -6,12 +6,10 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from evenhand.arrays import FloatArray
 from evenhand.kernels.counts.permuted_tables import hypergeometric_tail
-
-FloatArray = NDArray[np.float64]
 
 
 def exact_pvalue(
@@ -30,10 +28,6 @@ def exact_pvalue(
         Of the first rate minus the second.
     midp : bool
         Count half of the probability of ties.
-
-    Returns
-    -------
-    pvalue, floor : float
 
     Examples
     --------

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evenhand.inference.exact import exact_null
+from evenhand.inference.rates.conditional import exact_null
 
 
 @pytest.mark.parametrize(("successes", "trials"), [((3, 1), (4, 4)), ((282, 1262), (590, 3256)), ((0, 5), (3, 900))])

@@ -8,15 +8,16 @@ t, approximation elsewhere; `calibration/power.py` compares both with simulated 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from scipy import special
 
-from evenhand.inference.limits import mover_difference
-from evenhand.inference.power_exact import exact_power, listable
-from evenhand.inference.unconditional import chance_inside
+from evenhand.inference.mover import Known, mover
+from evenhand.inference.power.listed import exact_power, listable
+from evenhand.inference.rates.equivalence import chance_inside
 
 Pair = tuple[float, float]
 
@@ -44,21 +45,21 @@ class Bounds(Protocol):
         ...
 
 
-class Design(Protocol):
+class Design(ABC):
     """How a value is known from rows of two groups, and what the test does with it."""
 
     @property
     def range(self) -> Pair:
         """The smallest and largest value there is."""
-        ...
+        return 0.0, 1.0
 
+    @abstractmethod
     def power(self, rows: Pair, values: Pair, alpha: float) -> float:
         """Return the chance that the two-sided test at `alpha` shows a difference."""
-        ...
 
+    @abstractmethod
     def equivalence(self, rows: Pair, values: Pair, bounds: Bounds, alpha: float) -> float:
         """Return the chance that equivalence is shown at `alpha`."""
-        ...
 
 
 def _two_sided(effect: float, null_error: float, error: float, alpha: float) -> float:
@@ -74,25 +75,22 @@ def _between(below: float, above: float) -> float:
     return max(float(below) + float(above) - 1, 0.0)
 
 
-def _inside(limits: Sequence[tuple[float, float, float]], errors: Pair, bounds: Bounds) -> float:
+def _inside(limits: Sequence[Known], errors: Pair, bounds: Bounds) -> float:
     """Return the chance that an interval made of each value's limits by squares fits between the bounds."""
-    (a, *_), (b, *_) = limits
+    (low, high), ends, error = mover(*limits, ratio=bounds.ratio), (bounds.low, bounds.high), math.hypot(*errors)
     if bounds.ratio:
+        (a, *_), (b, *_) = limits
         if not (a > 0 and b > 0):
             return 0.0
-        logs = [tuple(math.log(max(v, 1e-300)) for v in side) for side in limits]
-        first, second = ((x, low, high) for x, low, high in logs)
+        low, high = (math.log(min(max(end, 1e-300), 1e300)) for end in (low, high))
         error, ends = math.hypot(errors[0] / a, errors[1] / b), (math.log(bounds.low), math.log(bounds.high))
-    else:
-        (first, second), error, ends = limits, math.hypot(*errors), (bounds.low, bounds.high)
-    low, high = mover_difference(first, second)
     if not error > 0:
         return float(low > ends[0] and high < ends[1])
     return _between(special.ndtr((low - ends[0]) / error), special.ndtr((ends[1] - high) / error))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Binomials:
+class Binomials(Design):
     """A rate, or a weighted mean of rates with disjoint denominators.
 
     Parameters
@@ -115,11 +113,6 @@ class Binomials:
     offsets: tuple[tuple[float, ...], tuple[float, ...]] | None = None
     f1: bool = False
     exact: bool = True
-
-    @property
-    def range(self) -> Pair:
-        """The smallest and largest value there is."""
-        return 0.0, 1.0
 
     def _rate(self, value: float) -> float:
         return value / (2 - value) if self.f1 else value
@@ -167,7 +160,7 @@ class Binomials:
         return out[0], out[1]
 
     def power(self, rows: Pair, values: Pair, alpha: float) -> float:
-        """Return the chance that the two-sided test at `alpha` shows a difference."""
+        """Return the chance that a difference is shown."""
         rates = (self._rate(values[0]), self._rate(values[1]))
         few = self._few(rows, rates)
         if few is not None:
@@ -177,7 +170,7 @@ class Binomials:
         return _two_sided(abs(rates[0] - rates[1]), null, own, alpha)
 
     def equivalence(self, rows: Pair, values: Pair, bounds: Bounds, alpha: float) -> float:
-        """Return the chance that equivalence is shown at `alpha`."""
+        """Return the chance that equivalence is shown."""
         rates = (self._rate(values[0]), self._rate(values[1]))
         few = self._few(rows, rates)
         if few is not None and max(few) <= LISTED_INSIDE:
@@ -200,7 +193,7 @@ class Binomials:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Means:
+class Means(Design):
     """A mean of row values, or any value whose variance is a number over the rows.
 
     Parameters
@@ -229,7 +222,7 @@ class Means:
         return math.sqrt(one + two), (one + two) ** 2 / lost if lost > 0 else 1.0
 
     def power(self, rows: Pair, values: Pair, alpha: float) -> float:
-        """Return the chance that the two-sided test at `alpha` shows a difference."""
+        """Return the chance that a difference is shown."""
         error, degrees = self._error(rows, 1.0)
         effect = abs(values[0] - values[1])
         if not error > 0:
@@ -238,7 +231,7 @@ class Means:
         return min(1.0, _above(degrees, effect / error, bar) + _above(degrees, -effect / error, bar))
 
     def equivalence(self, rows: Pair, values: Pair, bounds: Bounds, alpha: float) -> float:
-        """Return the chance that equivalence is shown at `alpha`."""
+        """Return the chance that equivalence is shown."""
         passed = []
         for end, sign in ((bounds.low, 1.0), (bounds.high, -1.0)):
             factor, shift = (end, 0.0) if bounds.ratio else (1.0, end)
@@ -257,7 +250,7 @@ def _above(degrees: float, shift: float, bar: float) -> float:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Aucs:
+class Aucs(Design):
     """The area under the ROC curve, by its variance for normal scores times a factor.
 
     Parameters
@@ -271,11 +264,6 @@ class Aucs:
     positives: Pair
     factors: Pair = (1.0, 1.0)
 
-    @property
-    def range(self) -> Pair:
-        """The smallest and largest value there is."""
-        return 0.0, 1.0
-
     def errors(self, rows: Pair, values: Pair) -> Pair:
         """Return the standard error of each group's AUC."""
         out = []
@@ -284,14 +272,14 @@ class Aucs:
         return out[0], out[1]
 
     def power(self, rows: Pair, values: Pair, alpha: float) -> float:
-        """Return the chance that the two-sided test at `alpha` shows a difference."""
+        """Return the chance that a difference is shown."""
         a, b = (min(max(v, 1e-6), 1 - 1e-6) for v in values)
         one, two = self.errors(rows, (a, b))
         error = math.hypot(one / (a * (1 - a)), two / (b * (1 - b)))
         return _two_sided(abs(float(special.logit(a) - special.logit(b))), error, error, alpha)
 
     def equivalence(self, rows: Pair, values: Pair, bounds: Bounds, alpha: float) -> float:
-        """Return the chance that equivalence is shown at `alpha`."""
+        """Return the chance that equivalence is shown."""
         a, b = (min(max(v, 1e-6), 1 - 1e-6) for v in values)
         errors, z, limits = self.errors(rows, (a, b)), float(special.ndtri(1 - alpha)), []
         for v, e in zip((a, b), errors, strict=True):
@@ -313,10 +301,6 @@ def auc_variance(auc: float, positives: float, negatives: float) -> float:
     positives, negatives : float
         Rows of each outcome.
 
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> round(auc_variance(0.5, 10, 10), 5)  # that of the rank sum, 21 / 1200
@@ -328,7 +312,7 @@ def auc_variance(auc: float, positives: float, negatives: float) -> float:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CalibrationErrors:
+class CalibrationErrors(Design):
     """The calibration error over score bins that are filled evenly.
 
     Parameters
@@ -342,18 +326,13 @@ class CalibrationErrors:
     spreads: Pair
     bins: int = 10
 
-    @property
-    def range(self) -> Pair:
-        """The smallest and largest value there is."""
-        return 0.0, 1.0
-
     def variance(self, k: int, rows: float, squared: float) -> float:
         """Return the variance of the squared error of group `k` when it is `squared`."""
         s2 = self.spreads[k] ** 2
         return 4 * s2 * squared / rows + 2 * self.bins * s2 * s2 / rows**2
 
     def power(self, rows: Pair, values: Pair, alpha: float) -> float:
-        """Return the chance that the two-sided test at `alpha` shows a difference."""
+        """Return the chance that a difference is shown."""
         rows = (max(rows[0], 2.0), max(rows[1], 2.0))
         a, b = values[0] ** 2, values[1] ** 2
         common = (rows[0] * a + rows[1] * b) / (rows[0] + rows[1])
@@ -362,7 +341,7 @@ class CalibrationErrors:
         return _two_sided(abs(a - b), null, own, alpha)
 
     def equivalence(self, rows: Pair, values: Pair, bounds: Bounds, alpha: float) -> float:
-        """Return the chance that equivalence is shown at `alpha`."""
+        """Return the chance that equivalence is shown."""
         z, limits, errors = float(special.ndtri(1 - alpha)), [], []
         for k, (n, value) in enumerate(zip(rows, values, strict=True)):
             n, theta = max(n, 2.0), value**2
@@ -376,7 +355,7 @@ class CalibrationErrors:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Correlation:
+class Correlation(Design):
     """Pearson's correlation in one sample; the second group is not used.
 
     Parameters

@@ -1,9 +1,9 @@
 """Tests on rates: successes over trials inside a denominator. Exact in small samples, without random draws.
 
-Two rates are compared by one family of tests (`evenhand.inference.curves`): it gives the p-value of equality, of any
+Two rates are compared by one family of tests (`rates.curves`): it gives the p-value of equality, of any
 difference or ratio, and the interval. Given which rows are in the denominator, it holds for the *weak* null, whatever
 the groups' base rates. On request labels are permuted inside the denominator instead: the count of successes in one
-group is then hypergeometric, and its tails are summed (`evenhand.inference.exact`). Three groups and more are always
+group is then hypergeometric, and its tails are summed (`rates.conditional`). Three groups and more are always
 tested so.
 
 F1 is 2 J / (1 + J), where J = true positives / rows with outcome 1 or decision 1 is such a rate: equal F1 is
@@ -13,26 +13,24 @@ equal J, and the same tests apply.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.errors import UsageError
 from evenhand.inference.count_functions import Rate, f1_limits
 from evenhand.inference.count_tables import TableSamples
-from evenhand.inference.curves import Curve, curve_of
-from evenhand.inference.equality import equality_pvalue, exact_sizes, smallest_pvalue
-from evenhand.inference.exact import exact_pvalue
 from evenhand.inference.mover import mover_equivalence
-from evenhand.inference.permutations import not_computable, permutation_test
+from evenhand.inference.permutations import permutation_test
 from evenhand.inference.pvalues import TestResult
-from evenhand.inference.samples import Draws
-from evenhand.inference.unconditional import EXACT_TRIALS, exact_equivalence
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from evenhand.inference.rates.conditional import exact_pvalue
+from evenhand.inference.rates.curves import Curve, curve_of
+from evenhand.inference.rates.equality import equality_pvalue, exact_sizes, smallest_pvalue
+from evenhand.inference.rates.equivalence import EXACT_TRIALS, exact_equivalence
+from evenhand.inference.samples import Draws, Samples
 
 # K x 2 tables are cheap: list more of them than of general tables.
 _GLOBAL_LIMIT = 20_000
@@ -43,6 +41,8 @@ _TAILS = {
     "less": "tables with a difference of rates at most the observed one",
 }
 
+_ONE_STRATUM = np.zeros(2, dtype=np.int64)
+
 _UNCONDITIONAL = (
     "exact unconditional test: all tables at least as extreme, ordered by their conditional mid-p value, at the common "
     "rate where they are most probable"
@@ -50,7 +50,7 @@ _UNCONDITIONAL = (
 _LARGE = "conditional mid-p value (hypergeometric sum, ties counted half)"
 
 
-class RateSamples:
+class RateSamples(Samples):
     """K groups and a rate: cells of a numerator over cells of a denominator.
 
     Parameters
@@ -96,9 +96,11 @@ class RateSamples:
         whole = self._tables.table
         self.successes: IntArray = whole[:, list(numerator)].sum(1)  # (K,)
         self.trials: IntArray = whole[:, list(denominator)].sum(1)  # (K,)
-        self.rows: IntArray = whole.sum(1)  # (K,)
-        self.empty_reason = empty_reason
-        self._estimate = self._shown(self._tables.estimate)
+        rate = self._tables.estimate
+        self.estimate = 2 * rate / (1 + rate) if self._f1 else rate
+        self.reason = tuple("" if n else empty_reason for n in self.trials)
+        sizes = zip(whole.sum(1).tolist(), self.trials.tolist(), self.successes.tolist(), strict=True)
+        self.counts = tuple({"rows": r, "denominator": n, "numerator": x} for r, n, x in sizes)
 
     @classmethod
     def from_counts(
@@ -120,10 +122,6 @@ class RateSamples:
         transform, empty_reason
             As in the class.
 
-        Returns
-        -------
-        RateSamples
-
         Examples
         --------
         >>> RateSamples.from_counts([12, 4], [40, 40]).estimate.tolist()
@@ -138,27 +136,6 @@ class RateSamples:
             transform=transform,
             outcome=(0, 0, 1),
             empty_reason=empty_reason,
-        )
-
-    def _shown(self, rate: FloatArray) -> FloatArray:
-        return 2 * rate / (1 + rate) if self._f1 else rate
-
-    @property
-    def estimate(self) -> FloatArray:
-        """The value of each group; NaN where the denominator is empty."""
-        return self._estimate
-
-    @property
-    def reason(self) -> tuple[str, ...]:
-        """Empty, or why a group has no value."""
-        return tuple("" if n else self.empty_reason for n in self.trials)
-
-    @property
-    def counts(self) -> tuple[Mapping[str, float], ...]:
-        """Rows, denominator and numerator of each group."""
-        return tuple(
-            {"rows": int(r), "denominator": int(n), "numerator": int(x)}
-            for r, n, x in zip(self.rows, self.trials, self.successes, strict=True)
         )
 
     @property
@@ -178,29 +155,12 @@ class RateSamples:
         }
         return bool(apart.get(draws.permute, False))
 
-    def test(self, a: int, b: int, draws: Draws) -> TestResult:
-        """Test that groups `a` and `b` have one rate.
+    def _test(self, a: int, b: int, draws: Draws) -> TestResult:
+        """Make the unconditional test that the interval inverts, or on request a permutation test.
 
-        Parameters
-        ----------
-        a, b : int
-            Groups.
-        draws : Draws
-            "auto" is the unconditional test that the interval inverts. "exact", `midp`, or a choice of what to permute
-            asks for permutations instead; inside the denominator their hypergeometric tails are summed.
-
-        Returns
-        -------
-        TestResult
-
-        Examples
-        --------
-        >>> tea = RateSamples.from_counts([3, 1], [4, 4])
-        >>> round(tea.test(0, 1, Draws(alternative="greater")).pvalue, 4)
-        0.1445
+        "exact", `midp`, or a choice of what to permute asks for permutations; inside the denominator their
+        hypergeometric tails are summed.
         """
-        if not (self.trials[a] and self.trials[b]):
-            return not_computable(self.empty_reason)
         if self._by_tables(draws):
             return self._tables.test(a, b, draws)
         x, n = self.successes[[a, b]], self.trials[[a, b]]
@@ -208,7 +168,7 @@ class RateSamples:
         if draws.method == "permutation":
             return permutation_test(
                 pair,
-                np.zeros(2, dtype=np.int64),
+                _ONE_STRATUM,
                 lambda tables: Rate((0,), (0, 1)).statistic(tables, "null"),
                 draws,
                 words=f"labels permuted within the denominator; {_TAILS[draws.alternative]}",
@@ -234,41 +194,17 @@ class RateSamples:
             method=words,
             exact=exact,
             floor=floor,
-            pvalue_low=p,
-            pvalue_high=p,
             warnings=warnings,
         )
 
-    def test_global(self, members: Sequence[int], draws: Draws) -> TestResult:
-        """Test that all these groups have one rate, by Pearson's chi-square within the denominator.
-
-        Parameters
-        ----------
-        members : sequence of int
-            Groups.
-        draws : Draws
-            "auto" lists all tables when they are few and draws them at random otherwise.
-
-        Returns
-        -------
-        TestResult
-
-        Examples
-        --------
-        >>> RateSamples.from_counts([3, 1, 1], [4, 4, 4]).test_global([0, 1, 2], Draws()).exact
-        True
-        """
-        chosen = list(members)
-        if len(chosen) < 2:
-            return not_computable("fewer than two groups")
-        if not self.trials[chosen].all():
-            return not_computable(self.empty_reason)
+    def _test_global(self, members: list[int], draws: Draws) -> TestResult:
+        """By Pearson's chi-square within the denominator."""
         if self._by_tables(draws):
-            return self._tables.test_global(chosen, draws)
-        if len(chosen) == 2 and draws.method != "permutation":
-            pair = self.test(chosen[0], chosen[1], replace(draws, alternative="two-sided"))
+            return self._tables.test_global(members, draws)
+        if len(members) == 2 and draws.method != "permutation":
+            pair = self.test(members[0], members[1], replace(draws, alternative="two-sided"))
             return replace(pair, statistic=pair.statistic**2)
-        x, n = self.successes[chosen], self.trials[chosen]
+        x, n = self.successes[members], self.trials[members]
         share = x.sum() / n.sum()
         scale = n * share * (1 - share)
 
@@ -278,7 +214,7 @@ class RateSamples:
 
         return permutation_test(
             np.stack([x, n - x], 1),
-            np.zeros(2, dtype=np.int64),
+            _ONE_STRATUM,
             chi_square,
             draws,
             words="labels permuted within the denominator, Pearson chi-square at least the observed",
@@ -286,38 +222,7 @@ class RateSamples:
             limit=_GLOBAL_LIMIT,
         )
 
-    def _pair(self, a: int, b: int) -> FloatArray:
-        return self._tables.table[[a, b]].astype(np.float64)
-
-    def interval(self, a: int, b: int, *, level: float, ratio: bool, draws: Draws) -> tuple[float, float, str]:
-        """Return low, high and kind of the interval for value a minus b (or a over b).
-
-        Parameters
-        ----------
-        a, b : int
-            Groups.
-        level : float
-            Nominal coverage.
-        ratio : bool
-            Whether the ratio is wanted.
-        draws : Draws
-            Not used.
-
-        Returns
-        -------
-        low, high : float
-        kind : str
-            "exact", or "likelihood-root" where the samples are too large for it.
-
-        Examples
-        --------
-        >>> low, high, kind = RateSamples.from_counts([56, 48], [70, 80]).interval(
-        ...     0, 1, level=0.95, ratio=False, draws=Draws())
-        >>> round(low, 3), round(high, 3), kind
-        (0.051, 0.341, 'exact')
-        """
-        if not (self.trials[a] and self.trials[b]):
-            return math.nan, math.nan, "none"
+    def _interval(self, a: int, b: int, level: float, ratio: bool, draws: Draws) -> tuple[float, float, str]:
         kind = "exact" if exact_sizes(int(self.trials[a]), int(self.trials[b])) else "likelihood-root"
         return *self._curve(a, b, ratio=ratio).interval(level), kind
 
@@ -326,31 +231,8 @@ class RateSamples:
         return curve_of((x[0], x[1]), (n[0], n[1]), ratio=ratio, f1=self._f1)
 
     def beyond(self, a: int, b: int, *, low: float, high: float, ratio: bool, draws: Draws) -> float:
-        """Return the p-value against "the difference (or ratio) lies between low and high".
-
-        Parameters
-        ----------
-        a, b : int
-            Groups.
-        low, high : float
-            Margins.
-        ratio : bool
-            Whether they bound the ratio.
-        draws : Draws
-            Not used.
-
-        Returns
-        -------
-        float
-            1 inside, outside the two-sided p-value of the nearest end.
-
-        Examples
-        --------
-        >>> samples = RateSamples.from_counts([60, 20], [100, 100])
-        >>> round(samples.beyond(0, 1, low=-0.2, high=0.2, ratio=False, draws=Draws()), 4)
-        0.0032
-        """
-        if not (self.trials[a] and self.trials[b]):
+        """Return the p-value against "it lies in [low, high]": two-sided at the nearest end, 1 inside."""
+        if self._missing(a, b):
             return math.nan
         curve = self._curve(a, b, ratio=ratio)
         estimate = curve.estimate
@@ -358,63 +240,18 @@ class RateSamples:
             return 1.0
         return curve.pvalue(low if estimate < low else high)
 
-    def equivalence(self, a: int, b: int, *, low: float, high: float, ratio: bool, draws: Draws) -> float:
-        """Return the p-value against "the difference (or ratio) lies outside (low, high)".
-
-        Parameters
-        ----------
-        a, b : int
-            Groups.
-        low, high : float
-            Margins.
-        ratio : bool
-            Whether they bound the ratio.
-        draws : Draws
-            Not used.
-
-        Returns
-        -------
-        float
-            The larger of two one-sided p-values: exact up to 500 trials in the smaller group, by the score test
-            (for F1 by the interval) beyond.
-
-        Examples
-        --------
-        >>> samples = RateSamples.from_counts([500, 500], [1000, 1000])
-        >>> round(samples.equivalence(0, 1, low=-0.05, high=0.05, ratio=False, draws=Draws()), 4)
-        0.0126
-        """
-        if not (self.trials[a] and self.trials[b]):
-            return math.nan
+    def _equivalence(self, a: int, b: int, low: float, high: float, ratio: bool, draws: Draws) -> float:
+        """Exact up to 500 trials in the smaller group, by the score test (for F1 by the interval) beyond."""
         x, n = self.successes[[a, b]].tolist(), self.trials[[a, b]].tolist()
         if min(n) <= EXACT_TRIALS:
             return exact_equivalence((x[0], x[1]), (n[0], n[1]), low, high, ratio=ratio, f1=self._f1)
         if not self._f1:
-            return self._form.equivalence(self._pair(a, b), low, high, ratio=ratio)
+            return self._tables.equivalence(a, b, low=low, high=high, ratio=ratio, draws=draws)
         limits = f1_limits(self.successes[[a, b]].astype(float), self.trials[[a, b]].astype(float))
-        first, second = float(self._estimate[a]), float(self._estimate[b])
-        return mover_equivalence(first, second, limits, low, high, ratio=ratio)
+        return mover_equivalence(limits, low, high, ratio=ratio)
 
-    def standard_error(self, a: int, b: int) -> float:
-        """Return the pooled standard error of the difference.
-
-        Parameters
-        ----------
-        a, b : int
-            Groups.
-
-        Returns
-        -------
-        float
-
-        Examples
-        --------
-        >>> round(RateSamples.from_counts([50, 50], [100, 100]).standard_error(0, 1), 4)
-        0.0707
-        """
-        if not (self.trials[a] and self.trials[b]):
-            return math.nan
-        error = self._form.standard_error(self._pair(a, b))
+    def _standard_error(self, a: int, b: int) -> float:
+        error = self._tables.standard_error(a, b)
         if not self._f1:
             return error
         share = float(self.successes[[a, b]].sum() / self.trials[[a, b]].sum())

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evenhand.inference.curves import _summed, curve_of
-from evenhand.inference.equality import SPENT, equality_pvalue, possible_rates
+from evenhand.inference.rates.curves import _summed, curve_of
+from evenhand.inference.rates.equality import SPENT, equality_pvalue, possible_rates
 from evenhand.kernels.counts.binomial import ratio_interval, restricted_proportions, score_interval
 from evenhand.kernels.counts.rate_lines import Edge
 

@@ -10,8 +10,8 @@ from evenhand.inference.auc import AucSamples
 from evenhand.inference.calibration import CalibrationSamples
 from evenhand.inference.count_functions import Average
 from evenhand.inference.count_tables import TableSamples
-from evenhand.inference.power_designs import Aucs, Binomials, CalibrationErrors, Design, Means, auc_variance
-from evenhand.inference.rates import RateSamples
+from evenhand.inference.power.designs import Aucs, Binomials, CalibrationErrors, Design, Means, auc_variance
+from evenhand.inference.rates.samples import RateSamples
 from evenhand.inference.samples import Samples
 
 

@@ -1,6 +1,6 @@
 """What a comparison can show: the smallest detectable difference, and the rows needed.
 
-The questions are put to a design (`evenhand.inference.power_designs`). They serve `evenhand.power` before an audit and
+The questions are put to a design (`evenhand.inference.power.designs`). They serve `evenhand.power` before an audit and
 the sentences of inconclusive findings after it.
 """
 
@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from evenhand.inference.power_designs import Design, Pair
+from evenhand.inference.limits import crossing
+from evenhand.inference.power.designs import Design, Pair
 
 MOST_ROWS = 1e12  # more rows than this are called out of reach
 
@@ -35,7 +36,7 @@ def detectable(design: Design, rows: Pair, value: float, alpha: float, power: fl
 
     Examples
     --------
-    >>> from evenhand.inference.power_designs import Means
+    >>> from evenhand.inference.power.designs import Means
     >>> below, above = detectable(Means((1.0, 1.0)), (100, 100), 0.0, 0.05, 0.8)
     >>> round(above, 3)
     0.398
@@ -51,7 +52,7 @@ def detectable(design: Design, rows: Pair, value: float, alpha: float, power: fl
             if not 0 < size < min(room, 1e15):
                 return math.nan
             last, size = size, 1.5 * size
-        return sign * _bisect(enough, last if last < size else 0.0, min(size, room))
+        return sign * crossing(enough, min(size, room), last if last < size else 0.0, tolerance=1e-4)
 
     low, high = design.range
     return one(-1.0, value - low), one(1.0, high - value)
@@ -87,7 +88,7 @@ def rows_for(
 
     Examples
     --------
-    >>> from evenhand.inference.power_designs import Means
+    >>> from evenhand.inference.power.designs import Means
     >>> rows_for(lambda n: Means((1.0, 1.0)).power(n, (0.5, 0.0), 0.05), (10, 10), 0.8)
     (64.0, 64.0)
     """
@@ -118,14 +119,4 @@ def rows_for(
         small, top = top, top * factor
         if top > most:
             return math.nan, math.nan
-    return at(_bisect(enough, small, top, tolerance=max(0.2 / max(min(growing) * top, 1.0), 1e-5)))
-
-
-def _bisect(enough: Callable[[float], bool], low: float, high: float, tolerance: float = 1e-4) -> float:
-    """Return a number that is enough, near one that is not; `high` is enough."""
-    while high - low > tolerance * high:
-        middle = 0.5 * (low + high)
-        if not low < middle < high:  # no number lies between them
-            break
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    return at(crossing(enough, top, small, tolerance=max(0.2 / max(min(growing) * top, 1.0), 1e-5)))

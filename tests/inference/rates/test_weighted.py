@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from evenhand.inference.means import MeanSamples
-from evenhand.inference.rates import RateSamples
+from evenhand.inference.rates.samples import RateSamples
+from evenhand.inference.rates.weighted import WeightedRateSamples
 from evenhand.inference.samples import Draws, Samples
-from evenhand.inference.weighted_rates import WeightedRateSamples
 
 _: type[Samples] = WeightedRateSamples  # the protocol holds, says the type checker
 

@@ -14,13 +14,12 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from evenhand.arrays import BoolArray, FloatArray, IntArray
+from evenhand.inference.limits import crossing
+from evenhand.kernels.counts.binomial import near_counts
 from evenhand.kernels.counts.rate_lines import Edge
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # Trials of the smaller sample up to which the exact test is made. Beyond, at worst over all rates, the score
 # tests claimed equivalence with probability up to .055; .059 for `ratio:0.5`, rare successes and unequal samples.
@@ -32,12 +31,12 @@ _FAR = 9.0
 _TIE = 1e-9
 
 
-def _first_true(test: Callable[[IntArray], NDArray[np.bool_]], size: int, top: int) -> IntArray:
-    """Return for each of `size` places the least whole number up to `top` that passes; ``top + 1`` for none."""
-    low, high = np.full(size, -1), np.full(size, top + 1)
+def first_passing(test: Callable[[IntArray], BoolArray], start: IntArray, top: int) -> IntArray:
+    """Return for each place the least whole number from `start` to `top` that passes; ``top + 1`` for none."""
+    low, high = start - 1, np.full(start.shape, top + 1)
     while (high - low > 1).any():
         middle = (low + high) // 2
-        open_, passed = high - low > 1, test(np.clip(middle, 0, top))
+        open_, passed = high - low > 1, test(np.clip(middle, start, top))
         high, low = np.where(open_ & passed, middle, high), np.where(open_ & ~passed, middle, low)
     return high
 
@@ -49,23 +48,17 @@ Limits = tuple[IntArray, IntArray]
 def _inside(ends: Ends, bar: float, n: int, m: int) -> Limits:
     """Return for each second count the least and the largest first count at least `bar` inside both ends."""
     low, high = ends
-    y = np.arange(m + 1.0)
-    least = _first_true(lambda x: low.statistic(x.astype(np.float64), y, n, m) >= bar, m + 1, n)
-    return least, _first_true(lambda x: high.statistic(x.astype(np.float64), y, n, m) > -bar, m + 1, n) - 1
+    y, zero = np.arange(m + 1.0), np.zeros(m + 1, dtype=np.int64)
+    least = first_passing(lambda x: low.statistic(x.astype(np.float64), y, n, m) >= bar, zero, n)
+    return least, first_passing(lambda x: high.statistic(x.astype(np.float64), y, n, m) > -bar, zero, n) - 1
 
 
 def _mass(limits: Limits, p: FloatArray, q: FloatArray, n: int, m: int) -> FloatArray:
     """Return the probability of first counts between the limits of the second, for rates p and q (G,)."""
-    y = _near(m, q)
+    y = near_counts(m, q, _FAR, _FAR)
     least, most = (side[y] for side in limits)
     between = _upper(least, n, p[:, None]) - _upper(np.maximum(most + 1, least), n, p[:, None])
     return np.asarray((binomial_chance(y, m, q[:, None]) * between).sum(-1))
-
-
-def _near(n: int, p: FloatArray) -> IntArray:
-    """Return the counts that some of the rates make possible."""
-    far = _FAR * np.sqrt(n * p * (1 - p)) + _FAR
-    return np.arange(max(0, math.floor(float((n * p - far).min()))), min(n, math.ceil(float((n * p + far).max()))) + 1)
 
 
 def binomial_chance(k: IntArray, n: int, p: float | FloatArray) -> FloatArray:
@@ -79,10 +72,6 @@ def binomial_chance(k: IntArray, n: int, p: float | FloatArray) -> FloatArray:
         Trials.
     p : float or ndarray
         Rate.
-
-    Returns
-    -------
-    ndarray
 
     Examples
     --------
@@ -132,10 +121,6 @@ def exact_equivalence(
     ratio, f1 : bool
         As in `Edge`.
 
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> round(exact_equivalence((45, 44), (50, 50), -0.2, 0.2, ratio=False), 4)
@@ -153,19 +138,17 @@ def exact_equivalence(
 
 def claimed_tables(
     trials: tuple[int, int], low: float, high: float, alpha: float, *, ratio: bool, f1: bool = False
-) -> NDArray[np.bool_]:
+) -> BoolArray:
     """Return for which pairs of success counts the exact test shows equivalence.
 
     Parameters
     ----------
     trials : tuple of int
         Of the two samples.
-    low, high : float
-        The ends of the margin.
+    low, high, ratio, f1
+        As in `exact_equivalence`.
     alpha : float
         Level.
-    ratio, f1 : bool
-        As in `Edge`.
 
     Returns
     -------
@@ -184,10 +167,8 @@ def claimed_tables(
     small = large = float(-special.ndtri(alpha))  # the score tests' value, and a little more where that is not enough
     while _worst(ends, large, n, m) > alpha and large < 40:
         small, large = large, large + 0.25
-    while large - small > 1e-4:
-        bar = 0.5 * (small + large)
-        small, large = (small, bar) if _worst(ends, bar, n, m) <= alpha else (bar, large)
-    least, most = _inside(ends, large, n, m)
+    bar = crossing(lambda bar: _worst(ends, bar, n, m) <= alpha, large, small, tolerance=3e-5)
+    least, most = _inside(ends, bar, n, m)
     x = np.arange(n + 1)[:, None]
     return np.asarray((least <= x) & (x <= most))
 
@@ -203,16 +184,10 @@ def chance_inside(
         Of the two samples.
     rates : tuple of float
         Their true rates.
-    low, high : float
-        The ends of the margin.
+    low, high, ratio, f1
+        As in `exact_equivalence`.
     alpha : float
         Level.
-    ratio, f1 : bool
-        As in `Edge`.
-
-    Returns
-    -------
-    float
 
     Examples
     --------
@@ -220,5 +195,10 @@ def chance_inside(
     0.733
     """
     claimed = claimed_tables(trials, low, high, alpha, ratio=ratio, f1=f1)
-    p, q = (binomial_chance(np.arange(n + 1), n, rate) for n, rate in zip(trials, rates, strict=True))
-    return float(p @ claimed @ q)
+    return chance_of(claimed, rates)
+
+
+def chance_of(tables: BoolArray, rates: tuple[float, float]) -> float:
+    """Return the probability of the marked pairs of success counts, (n + 1, m + 1), under these rates."""
+    p, q = (binomial_chance(np.arange(n), n - 1, rate) for n, rate in zip(tables.shape, rates, strict=True))
+    return float(p @ tables @ q)

@@ -1,0 +1,1 @@
+"""What a comparison can show: the smallest detectable difference, and the rows needed."""
