@@ -407,9 +407,9 @@ def test_text_that_the_model_does_not_take_is_refused():
         audit_projection(data, model=plain)
 
 
-def test_progress_is_told_and_workers_change_nothing():
+def test_progress_is_told_and_changes_nothing():
     told = []
-    first = audit(columns(), beside=False, progress=told.append, workers=3)
+    first = audit(columns(), beside=False, progress=told.append)
     assert told == ["projection: equal_opportunity of sex", "projection: equal_opportunity of race"]
     assert first.to_dict() == audit(columns(), beside=False).to_dict()
 
