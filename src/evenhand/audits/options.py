@@ -152,14 +152,30 @@ class AuditOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ThreadedOptions(AuditOptions):
-    """What an audit takes that spreads its work over threads."""
+class IntervalOptions(AuditOptions):
+    """What an audit takes that gives intervals."""
+
+    level: float | None = option(
+        None,
+        "Coverage of each interval, ``1 - alpha`` by default; intervals are not adjusted for their number.",
+        between=(0, 1),
+    )
+
+    @property
+    def coverage(self) -> float:
+        """The level asked for, or the one by default."""
+        return 1 - self.alpha if self.level is None else self.level
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadedOptions(IntervalOptions):
+    """What an audit takes that gives intervals and spreads its work over threads."""
 
     workers: int = option(1, "Threads; the answer does not depend on it.", least=1, recorded=False)
 
 
 # Given once for the whole plan.
-SHARED = (*(f.name for f in fields(ThreadedOptions)), "model")
+SHARED = (*(f.name for f in fields(AuditOptions)), "workers", "model")
 
 O = TypeVar("O", bound=AuditOptions)  # noqa: E741
 R = TypeVar("R", bound=AuditResult)
@@ -227,7 +243,7 @@ def complete(kind: type[O], asked: AuditOptions, **known: Any) -> O:
 
 def record(options: AuditOptions, **instead: Any) -> dict[str, Any]:
     """Return options as plain data for a result; objects are named by what is given instead."""
-    own_first = sorted(fields(options), key=lambda f: f.name in SHARED)
+    own_first = sorted(fields(options), key=lambda f: f.name in ("level", *SHARED))
     kept = {f.name: getattr(options, f.name) for f in own_first if f.metadata.get("rules", Rules()).recorded}
     return {k: asdict(v) if is_dataclass(v) and not isinstance(v, type) else v for k, v in (kept | instead).items()}
 

@@ -73,23 +73,26 @@ def check_folder(out: Path) -> None:
 
 def _asked(words: Mapping[str, Any], base: Plan) -> Plan:
     """Lay the words of the command line over a plan."""
-    said = {
+    group = {
         "metrics": listed(words["metrics"]) or None,
         "compare": words["compare"],
         "ratio": words["ratio"] or None,
         "margin": _number(words["margin"]),
     }
-    seed = base.seed if words["seed"] is None else words["seed"]
-    return base.changed(
-        audits=tuple(listed(words["audits"])) or base.audits,
-        alpha=base.alpha if words["alpha"] is None else words["alpha"],
-        correction=words["correction"] or base.correction,
-        seed=0 if seed is None else seed,
-        n_resamples=base.n_resamples if words["resamples"] is None else words["resamples"],
-        reference={**base.reference, **pairs("--reference", words["reference"])},
-        data={**base.data, **said_of_data(words)},
-        group={**base.group, **{key: value for key, value in said.items() if value is not None}},
-    )
+    tables = {
+        "reference": pairs("--reference", words["reference"]),
+        "data": said_of_data(words),
+        "group": {key: value for key, value in group.items() if value is not None},
+    }
+    parts = {
+        "audits": tuple(listed(words["audits"])) or None,
+        "alpha": words["alpha"],
+        "correction": words["correction"] or None,
+        "seed": 0 if words["seed"] is None and base.seed is None else words["seed"],
+        "n_resamples": words["resamples"],
+        **{name: {**getattr(base, name), **said} if said else None for name, said in tables.items()},
+    }
+    return base.changed(**{name: part for name, part in parts.items() if part is not None})
 
 
 def _number(text: str | None) -> float | str | None:

@@ -187,7 +187,7 @@ def _prepare(data: AuditData, asked: GroupOptions) -> GroupSetting:
         reference=references(data, asked.reference),
         ratio=asked.ratio if margin is None else margin.ratio,
         margin=margin,
-        level=1 - asked.alpha if asked.level is None else asked.level,
+        level=asked.coverage,
     )
     comparisons = len(chosen) * sum(len(_pairs(attribute, setting)) for attribute in data.attributes)
     if comparisons > _MOST_COMPARISONS:

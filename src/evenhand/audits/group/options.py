@@ -46,11 +46,6 @@ class GroupOptions(ThreadedOptions):
         kind="float or str, optional",
         offer=(0.05, 'what counts as negligible: a difference, "ratio:0.9" or "four-fifths"'),
     )
-    level: float | None = option(
-        None,
-        "Coverage of each interval, ``1 - alpha`` by default; intervals are not adjusted for their number.",
-        between=(0, 1),
-    )
     alternative: str = option("two-sided", "Of the group's value compared with the reference's.", words=ALTERNATIVES)
     n_resamples: int = option(9999, "Random permutations, where the distribution is not exact.", least=99)
     method: str = option(

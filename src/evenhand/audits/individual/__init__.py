@@ -146,7 +146,7 @@ def _prepare(data: AuditData, asked: IndividualOptions) -> tuple[People, Similar
         asked,
         method=method,
         freeze=(asked.freeze,) if isinstance(asked.freeze, str) else tuple(asked.freeze),
-        level=1 - asked.alpha if asked.level is None else asked.level,
+        level=asked.coverage,
         # A torch module is one object with one state.
         workers=1 if people.view.tile > 1024 and network is not None else asked.workers,
     )

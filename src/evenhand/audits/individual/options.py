@@ -111,7 +111,6 @@ class IndividualOptions(MapOptions):
     examples: int = option(
         0, "Pairs with the largest ratio to list as rows; none by default, since rows are about persons.", least=0
     )
-    level: float | None = option(None, "Coverage of the intervals, ``1 - alpha`` by default.", between=(0, 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

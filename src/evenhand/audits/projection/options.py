@@ -34,7 +34,7 @@ class ProjectionOptions(AuditOptions):
     )
     distance: ArrayLike | str | None = option(
         None,
-        'The distances themselves, or the feature column that holds them. ``"margin"`` takes score minus threshold, '
+        'The distances themselves, or the feature column that holds them. ``"threshold"`` takes score minus threshold, '
         "with a warning.",
         kind="array-like or str, optional",
         offer=("column", "a feature that holds distances to the boundary, in place of a model"),

@@ -58,7 +58,7 @@ def prepare(data: AuditData, asked: ProxyOptions) -> tuple[ProxySetting, Predict
         blocks={k: tuple(v) for k, v in (asked.blocks or {}).items()},
         categorical=tuple(asked.categorical),
         margin=asked.margin or None,
-        level=1 - asked.alpha if asked.level is None else asked.level,
+        level=asked.coverage,
         seed=seed_of(asked.rng),
     )
     return setting, Predictions(scorer=scorer, h=h, score=score)

@@ -63,7 +63,6 @@ class ProxyOptions(ThreadedOptions):
     )
     categorical: Sequence[str] = option((), "Numeric columns that are codes of categories.")
     alignment_penalty: float = option(0.0, "Lambda of ``da``.")
-    level: float | None = option(None, "Coverage of each interval, ``1 - alpha`` by default.", between=(0, 1))
     folds: int = option(5, "Folds for cross-fitting; the first also judges the descent.", least=2)
     l2: float = option(1.0, "Penalty of the logistic nuisance models.", above=0)
     interactions: bool = option(True, "Give the logistic outcome model the products of features it is shown to miss.")

@@ -242,7 +242,7 @@ def _prepare(data: AuditData, asked: TailOptions) -> tuple[AuditedModel, TailSet
         horizon=None if asked.horizon is None else float(asked.horizon),
         score_range=(float(low), float(high)),
         margin=_default_margin(scorer, data, span) if asked.margin == "default" else margin,
-        level=1 - asked.alpha if asked.level is None else asked.level,
+        level=asked.coverage,
         seed=seed_of(asked.rng),
     )
     return scorer, setting, attributes

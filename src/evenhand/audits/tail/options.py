@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from evenhand.audits.margin import parse_margin
-from evenhand.audits.options import REQUIRED, AuditOptions, option
+from evenhand.audits.options import REQUIRED, IntervalOptions, option
 from evenhand.errors import UsageError
 from evenhand.models.counterfactual import Flip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TailOptions(AuditOptions):
+class TailOptions(IntervalOptions):
     """What a tail audit is asked."""
 
     model: Any = option(
@@ -70,7 +70,6 @@ class TailOptions(AuditOptions):
         kind='float, "default" or None',
         offer=(0.01, "a change of score that counts as negligible; 0 for none"),
     )
-    level: float | None = option(None, "Coverage of each interval, ``1 - alpha`` by default.", between=(0, 1))
     printed: bool = option(False, "Judge exponentiality by the limits as printed instead of the calibrated ones.")
     generator: Any = option(
         "light",
