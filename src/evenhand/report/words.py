@@ -48,10 +48,18 @@ _GLOSSARY = (
     ("denominator", "The people a rate is a share of: for `fnr`, those with outcome 1."),
     ("permutation", "A shuffle of group labels; many of them show what chance alone gives."),
 )
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+_ENTRY = [f"the {name}" for name, audit in AUDITS.items() if not audit.explains and name != "group"]
+_EXPLAINING = [name for name, audit in AUDITS.items() if audit.explains]
 HIERARCHY = (
-    "The group audit begins with twice the share of the error that the individual and the tail audit have. Projection "
-    "and proxy explain a difference between groups: they begin with none, and are tested with what the group audit "
-    "releases as it shows differences. So their many questions do not weaken the first one."
+    f"The group audit begins with twice the share of the error that {_listed(_ENTRY)} audit have. "
+    f"{_listed(_EXPLAINING).capitalize()} explain a difference between groups: they begin with none, and are tested "
+    "with what the group audit releases as it shows differences. So their many questions do not weaken the first one."
 )
 
 _MEASURES = {name: says for audit in AUDITS.values() for name, says in audit.measures.items() if says}

@@ -39,7 +39,7 @@ Symbols
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from evenhand.audits.group.comparison import Raw, compare_all, compare_pair, correlate
 from evenhand.audits.group.max_t import joint_adjustment
@@ -82,16 +82,8 @@ def audit_group(data: AuditData, asked: GroupOptions) -> AuditResult:
     [('fnr', 'disparity'), ('fpr', 'inconclusive')]
     """
     setting = _prepare(data, asked)
-    draws = Draws(
-        n_resamples=setting.n_resamples,
-        seed=seed_of(setting.rng),
-        alternative=setting.alternative,
-        method=setting.method,
-        permute=setting.permute,
-        variance=setting.variance,
-        midp=setting.midp,
-        workers=setting.workers,
-    )
+    asked_too = [f.name for f in fields(Draws) if f.name not in ("seed", "name")]  # options of the same names
+    draws = Draws(seed=seed_of(setting.rng), **{name: getattr(setting, name) for name in asked_too})
     raw = list(_questions(data, setting, draws))
     if setting.correction == "max-t":
         raw = joint_adjustment(raw, data, setting.metrics, draws)
