@@ -19,7 +19,7 @@ import numpy as np
 from scipy import stats
 
 from evenhand import METRICS
-from evenhand.audits.hypotheses import HYPOTHESES
+from evenhand.audits.registry import AUDITS
 
 ROOT = Path(__file__).resolve().parent.parent
 LEVELS = {"rejected": 0.05, "rejected_01": 0.01, "rejected_001": 0.001}  # counts in group.json and their levels
@@ -630,8 +630,9 @@ def _mean(values: list[float]) -> float:
 def hypotheses() -> str:
     """Say what each audit assumes until the data speak against it, as the code has it."""
     rows = [
-        (h.audit, h.measure, h.null, h.margin or "no margin", h.default, "begins" if h.role == "entry" else "waits")
-        for h in HYPOTHESES
+        (name, h.measure, h.null, h.margin or "no margin", h.default, "waits" if audit.explains else "begins")
+        for name, audit in AUDITS.items()
+        for h in audit.hypotheses
     ]
     head = ("audit", "finding", "without a margin", "with a margin", "margin by default", "its error")
     return table(head, rows) + "\n"

@@ -5,7 +5,7 @@ from importlib import import_module as _import_module
 from importlib.metadata import version as _version
 
 from evenhand import datasets
-from evenhand.audits.group import audit_group
+from evenhand.audits.registry import AUDITS as _AUDITS
 from evenhand.errors import (
     DataError,
     EvenhandError,
@@ -21,30 +21,23 @@ from evenhand.run import audit
 
 if _typing.TYPE_CHECKING:
     from evenhand import similarity
-    from evenhand.audits.individual import audit_individual
-    from evenhand.audits.projection import audit_projection
     from evenhand.audits.projection.boundary import Distances
     from evenhand.audits.projection.criteria import Criterion
-    from evenhand.audits.proxy import audit_proxy
-    from evenhand.audits.tail import audit_tail
     from evenhand.sizing import PowerResult, power
 
 __version__ = _version("evenhand")
 
 # Loaded when first used: half of the package, which most programs that import it never need.
 _LATER = {
-    "audit_individual": "evenhand.audits.individual",
-    "audit_projection": "evenhand.audits.projection",
+    **{f"audit_{name}": f"evenhand.audits.{name}" for name in _AUDITS},
     "Distances": "evenhand.audits.projection.boundary",
     "Criterion": "evenhand.audits.projection.criteria",
-    "audit_proxy": "evenhand.audits.proxy",
-    "audit_tail": "evenhand.audits.tail",
     "PowerResult": "evenhand.sizing",
     "power": "evenhand.sizing",
 }
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> _typing.Any:
     if name == "similarity":
         return _import_module("evenhand.similarity")
     if name in _LATER:
@@ -75,11 +68,6 @@ __all__ = [
     "UsageError",
     "Verdict",
     "audit",
-    "audit_group",
-    "audit_individual",
-    "audit_projection",
-    "audit_proxy",
-    "audit_tail",
     "cell_metric",
     "datasets",
     "power",
@@ -87,3 +75,4 @@ __all__ = [
     "row_metric",
     "similarity",
 ]
+__all__ += [f"audit_{name}" for name in _AUDITS]

@@ -5,29 +5,28 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from evenhand.audits.options import AUDITS, check_audit, check_call, check_range
+from evenhand.audits.options import SHARED, ask, check_names, options_of
+from evenhand.audits.registry import AUDITS
 from evenhand.errors import UsageError, near_matches
 from evenhand.inference.multiplicity import CORRECTIONS
 from evenhand.intake import AuditData, read
 
-_DATA_HIDDEN = ("source", "rows", "score_bins")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Plan:
     """What an audit is to do, decided before the data are looked at.
 
     Parameters
     ----------
     audits : tuple of str
-        Which audits run, of ``"group"``, ``"projection"``, ``"individual"``, ``"proxy"`` and ``"tail"``.
+        Which audits run, such as ``("group", "tail")``.
     alpha : float
         Error rate over all findings of all audits.
     correction : {"gatekeeping", "holm", "bonferroni", "bh", "max-t", "none"}
@@ -41,10 +40,11 @@ class Plan:
         The group each attribute's others are compared with, for all audits; by default the largest.
     data : mapping
         Options of `evenhand.read` and ``model``, so that ``evenhand audit FILE --plan`` needs no other words.
-    group, projection, individual, proxy, tail : mapping
-        Options of each audit's function beyond those above, such as ``group={"metrics": ["fnr"], "margin": 0.05}``.
     notes : tuple of str
         Sentences the run repeats, such as why an audit was left out.
+    **sections : mapping
+        By an audit's name, options of its function beyond those above, such as
+        ``group={"metrics": ["fnr"], "margin": 0.05}``; each is an attribute of the plan, too.
 
     Examples
     --------
@@ -53,42 +53,74 @@ class Plan:
     (0.01, True)
     """
 
-    audits: tuple[str, ...] = ("group",)
-    alpha: float = 0.05
-    correction: str = "gatekeeping"
-    seed: int | None = None
-    n_resamples: int | None = None
-    reference: Mapping[str, str] = field(default_factory=dict)
-    data: Mapping[str, Any] = field(default_factory=dict)
-    group: Mapping[str, Any] = field(default_factory=dict)
-    projection: Mapping[str, Any] = field(default_factory=dict)
-    individual: Mapping[str, Any] = field(default_factory=dict)
-    proxy: Mapping[str, Any] = field(default_factory=dict)
-    tail: Mapping[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    audits: tuple[str, ...]
+    alpha: float
+    correction: str
+    seed: int | None
+    n_resamples: int | None
+    reference: Mapping[str, str]
+    data: Mapping[str, Any]
+    sections: Mapping[str, Mapping[str, Any]]
+    notes: tuple[str, ...]
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        /,
+        *,
+        audits: Sequence[str] = ("group",),
+        alpha: float = 0.05,
+        correction: str = "gatekeeping",
+        seed: int | None = None,
+        n_resamples: int | None = None,
+        reference: Mapping[str, str] | None = None,
+        data: Mapping[str, Any] | None = None,
+        notes: Sequence[str] = (),
+        **sections: Mapping[str, Any],
+    ) -> None:
+        object.__setattr__(self, "sections", {name: {} for name in AUDITS})
+        self._take(
+            audits=audits,
+            alpha=alpha,
+            correction=correction,
+            seed=seed,
+            n_resamples=n_resamples,
+            reference={} if reference is None else reference,
+            data={} if data is None else data,
+            notes=notes,
+            **sections,
+        )
+
+    def __getattr__(self, name: str) -> Mapping[str, Any]:
+        """Return the options of one audit."""
+        if name in AUDITS:
+            return self.sections[name]
+        raise AttributeError(f"A plan has no `{name}`.")
+
+    def _take(self, /, **given: Any) -> None:
+        """Check parts of the plan and keep them; each value is checked when it enters, and only then."""
+        for key, value in given.items():
+            if key in AUDITS:
+                sections = {**self.sections, key: _section(key, _simple(value))}
+                object.__setattr__(self, "sections", sections)
+            elif key in _PARTS:
+                object.__setattr__(self, key, _PARTS[key](key, _simple(value)))
+            else:
+                known = [*_PARTS, *AUDITS]
+                raise UsageError(f"The plan has the key `{key}`, which is not known.{near_matches(key, known)}")
+
+    def changed(self, **parts: Any) -> Plan:
+        """Return the plan with some parts replaced; only they are checked.
+
+        Examples
+        --------
+        >>> Plan(group={"metrics": ["fnr"]}).changed(alpha=0.01).group
+        {'metrics': ['fnr']}
+        """
+        new = object.__new__(Plan)
         for one in fields(self):
-            object.__setattr__(self, one.name, _simple(getattr(self, one.name)))
-        for name in ("audits", "notes"):
-            value = getattr(self, name)
-            if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
-                raise UsageError(f"`{name}` is {value!r}; allowed: a list of names such as {list(AUDITS[:2])}.")
-            object.__setattr__(self, name, tuple(value))
-        _check_audits(self.audits)
-        _check_numbers(self)
-        for section in ("reference", "data", *AUDITS):
-            if not isinstance(getattr(self, section), Mapping):
-                raise UsageError(f"`{section}` is {getattr(self, section)!r}; allowed: a table of options.")
-        if not all(isinstance(label, str) for label in self.reference.values()):
-            raise UsageError('`reference` takes labels as text, such as `reference = {sex = "Male"}`.')
-        options = {k: v for k, v in self.data.items() if k != "model"}
-        if "model" in self.data and not isinstance(self.data["model"], str):
-            raise UsageError("`data.model` is a file or `package.module:object`, as text. Pass an object as `model=`.")
-        check_call(read, options, "`data`", "data.", _DATA_HIDDEN)
-        for name in AUDITS:
-            if getattr(self, name):
-                check_audit(name, getattr(self, name))
+            object.__setattr__(new, one.name, getattr(self, one.name))
+        new._take(**parts)
+        return new
 
     @classmethod
     def default(cls, data: AuditData, model: Any = None, *, base: Plan | None = None) -> Plan:
@@ -116,18 +148,16 @@ class Plan:
         (('group',), 1)
         """
         base = cls() if base is None else base
-        why = {name: lacks(name, getattr(base, name), data, model) for name in AUDITS}
+        why = {name: row.lacks(data, model, base.sections[name]) for name, row in AUDITS.items()}
         chosen = tuple(name for name in AUDITS if not why[name])
         if not chosen:
             raise UsageError(f"No audit can run on these columns: the group audit {why['group']}.")
         told = "; ".join(f"the {name} audit, which {why[name]}" for name in AUDITS if name not in chosen)
         left_out = (f"Left out: {told}.",) if told else ()
-        asked: dict[str, Any] = {name: dict(getattr(base, name)) for name in chosen}
-        if data.outcome_kind != "binary":  # by default these two ask about errors, which need an outcome
-            for name, key, word in (("projection", "criterion", "statistical_parity"), ("proxy", "measure", "sp")):
-                if name in chosen:
-                    asked[name].setdefault(key, word)
-        return replace(base, audits=chosen, notes=(*base.notes, *left_out), **asked)
+        asked: dict[str, Any] = {}
+        if data.outcome_kind != "binary":  # by default some ask about errors, which need an outcome
+            asked = {name: {**AUDITS[name].without_outcome, **base.sections[name]} for name in chosen}
+        return base.changed(audits=chosen, notes=(*base.notes, *left_out), **asked)
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Plan:
@@ -155,16 +185,12 @@ class Plan:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Plan:
         """Make a plan from plain data, such as `to_dict` or a run's `plan`."""
-        known = [f.name for f in fields(cls)]
-        given = {k: v for k, v in content.items() if k != "hash"}
-        for key in given:
-            if key not in known:
-                raise UsageError(f"The plan has the key `{key}`, which is not known.{near_matches(key, known)}")
-        return cls(**given)
+        return cls(**{k: v for k, v in content.items() if k != "hash"})
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain data; an object of one's own is described by its name and content."""
-        content = {f.name: getattr(self, f.name) for f in fields(self)}
+        content = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("sections", "notes")}
+        content |= {**self.sections, "notes": self.notes}
         plain: dict[str, Any] = json.loads(json.dumps(content, default=_named))
         return plain
 
@@ -195,91 +221,110 @@ class Plan:
         return "\n".join(_toml_lines(self.to_dict())) + "\n"
 
 
-def lacks(name: str, options: Mapping[str, Any], data: AuditData, model: Any) -> str:
-    """Say what an audit needs and was not given, as far as can be seen without running it.
-
-    Parameters
-    ----------
-    name : str
-        The audit.
-    options : mapping
-        Its options in the plan.
-    data : AuditData
-        What is to be audited.
-    model : object or None
-        The model that decided.
-
-    Returns
-    -------
-    str
-        Empty, or the end of a sentence that begins with the audit.
+def check_fits(plan: Plan, data: AuditData, model: Any) -> None:
+    """Refuse a plan of which some audit lacks what it needs, as far as can be seen without running it.
 
     Examples
     --------
     >>> import evenhand as eh
-    >>> lacks("tail", {}, eh.datasets.planted(rows=100, rng=0), None)
-    'needs a model and none was given'
+    >>> check_fits(Plan(), eh.datasets.planted(rows=100, rng=0), None)
     """
-    engine = "needs rows, and these stayed on their engine as counts; read with `rows='keep'`"
-    own = bool(options.get("distance") is not None or options.get("flip") is not None)
-    if name in ("individual", "tail") and model is None:
-        return "needs a model and none was given"
-    if name == "projection" and model is None and not own:
-        return "needs distances to the decision boundary, from a model or as `distance`"
-    if name != "group" and data.moments is not None:
-        return engine
-    if not data.attributes and (name != "group" or not data.continuous):
-        return "needs a group column and none was given"
-    predicted = data.decision is not None or data.score is not None
-    if name == "group":
-        if model is not None and not predicted and not data.features:
-            return "needs decisions, and the model cannot make them without its columns; name them in `features`"
-        return "" if predicted or model is not None else "needs a decision or a score column"
-    if name == "projection" and model is None:
-        return "" if data.decision is not None else "needs decisions"
-    if not data.features:
-        return "needs the model's features and none were given"
-    if name == "projection":
-        return ""
-    if name == "individual":
-        return "" if data.outcome is not None else "needs an outcome column"
-    if name == "proxy":
-        soft = data.score is not None and data.score_kind == "probability"
-        return "" if model is not None or soft or data.decision is not None else "needs decisions or scores from 0 to 1"
-    if data.weight is not None:
-        return "does not take sampling weights"
-    seen = [a.name for a in data.attributes if all(part in data.features for part in a.name.split(" × "))]
-    if not own and not seen:
-        return (
-            "needs a feature that records the group; name such columns in `features`, or as `flip` of the tail audit "
-            "in a plan"
-        )
-    return ""
+    for name in plan.audits:
+        why = AUDITS[name].lacks(data, model, plan.sections[name])
+        if why:
+            raise UsageError(f"The audit `{name}` {why}. Give it, or leave the audit out of `audits`.")
 
 
-def _check_audits(audits: tuple[str, ...]) -> None:
-    for name in audits:
+def _names(key: str, value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
+        raise UsageError(f"`{key}` is {value!r}; allowed: a list of names such as {list(AUDITS)[:2]}.")
+    return tuple(value)
+
+
+def _audits(key: str, value: Any) -> tuple[str, ...]:
+    names = _names(key, value)
+    for name in names:
         if name not in AUDITS:
             raise UsageError(f"Audit `{name}` is not known.{near_matches(name, AUDITS)}")
-        if audits.count(name) > 1:
+        if names.count(name) > 1:
             raise UsageError(f"Audit `{name}` is named twice in `audits`. Name each audit once.")
-    if not audits:
+    if not names:
         raise UsageError("The plan names no audit. Name at least one in `audits`.")
+    return names
 
 
-def _check_numbers(plan: Plan) -> None:
-    alpha, correction, seed = plan.alpha, plan.correction, plan.seed
-    if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 < alpha < 1:
-        raise UsageError(f"`alpha` must lie between 0 and 1; got {alpha!r}.")
-    if correction not in CORRECTIONS:
-        allowed = ", ".join(f"`{c}`" for c in CORRECTIONS)
-        raise UsageError(f"`correction` is `{correction}`; allowed: {allowed}.")
-    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63):
-        raise UsageError(f"`seed` must be a whole number from 0 on; got {seed!r}.")
-    resamples = plan.n_resamples
-    if resamples is not None and (isinstance(resamples, bool) or not isinstance(resamples, int)):
-        raise UsageError(f"`n_resamples` must be a whole number of at least 99; got {resamples!r}.")
-    check_range("n_resamples", resamples)
+def _alpha(key: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
+        raise UsageError(f"`{key}` must lie between 0 and 1; got {value!r}.")
+    return value
+
+
+def _correction(key: str, value: Any) -> str:
+    if value not in CORRECTIONS:
+        raise UsageError(f"`{key}` is `{value}`; allowed: {', '.join(f'`{c}`' for c in CORRECTIONS)}.")
+    return str(value)
+
+
+def _seed(key: str, value: Any) -> int | None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63):
+        raise UsageError(f"`{key}` must be a whole number from 0 on; got {value!r}.")
+    return value
+
+
+def _resamples(key: str, value: Any) -> int | None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 99):
+        raise UsageError(f"`{key}` must be a whole number of at least 99; got {value!r}.")
+    return value
+
+
+def _table(key: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise UsageError(f"`{key}` is {value!r}; allowed: a table of options.")
+    return value
+
+
+def _reference(key: str, value: Any) -> dict[str, str]:
+    if not all(isinstance(label, str) for label in _table(key, value).values()):
+        raise UsageError('`reference` takes labels as text, such as `reference = {sex = "Male"}`.')
+    return _table(key, value)
+
+
+def _data(key: str, value: Any) -> dict[str, Any]:
+    known = {k: v for k, v in options_of(read).items() if k not in ("source", "rows", "score_bins")}
+    given = {k: v for k, v in _table(key, value).items() if k != "model"}
+    if not isinstance(value.get("model", ""), str):
+        raise UsageError("`data.model` is a file or `package.module:object`, as text. Pass an object as `model=`.")
+    check_names(known, given, "`data`")
+    for name, one in given.items():
+        known[name].check(one, "data.")
+    return _table(key, value)
+
+
+def _section(name: str, value: Any) -> dict[str, Any]:
+    """Check the options of one audit, but for those that are given once for the whole plan."""
+    options = _table(name, value)
+    if not options:
+        return options  # an audit that is not asked for is not loaded
+    for key in options:
+        if key in SHARED:
+            raise UsageError(f"`{key}` belongs to the whole plan, not to the audit `{name}`.")
+    kind = AUDITS[name].options
+    check_names([key for key in options_of(kind) if key not in SHARED], options, f"The audit `{name}`")
+    ask(kind, options, f"{name}.")
+    return options
+
+
+# What a plan holds beside the options of each audit, and how it is checked.
+_PARTS: Mapping[str, Callable[[str, Any], Any]] = {
+    "audits": _audits,
+    "alpha": _alpha,
+    "correction": _correction,
+    "seed": _seed,
+    "n_resamples": _resamples,
+    "reference": _reference,
+    "data": _data,
+    "notes": _names,
+}
 
 
 def _simple(value: Any) -> Any:

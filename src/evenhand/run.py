@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import platform
 from collections.abc import Callable, Mapping
@@ -14,15 +15,17 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from evenhand.audits.group.samples import check_needs
-from evenhand.audits.options import audit_function, takes
+from evenhand.audits.options import options_of
+from evenhand.audits.reference import references
+from evenhand.audits.registry import AUDITS
 from evenhand.audits.verdict import settle
-from evenhand.errors import DataError, UsageError, near_matches
+from evenhand.errors import DataError, UsageError
 from evenhand.intake import AuditData
 from evenhand.kernels.shared.seeds import RngLike, seed_of
 from evenhand.metrics import resolve
 from evenhand.models import AuditedModel, audited_model, load_model
 from evenhand.models.training_rows import training_rows
-from evenhand.plan import Plan, lacks
+from evenhand.plan import Plan, check_fits
 from evenhand.results import AuditResult, AuditRun, Finding, Verdict
 from evenhand.summaries import group_sizes
 
@@ -83,19 +86,37 @@ def audit(
         model = load_model(model)
     if plan is None:
         plan = Plan.default(data, model)
-    elif not isinstance(plan, Plan):
-        plan = Plan.from_toml(plan)
-    seed = seed_of(plan.seed if rng is None else rng)
-    plan = replace(plan, seed=seed)
+    else:
+        plan = plan if isinstance(plan, Plan) else Plan.from_toml(plan)
+        check_fits(plan, data, model)
+    plan = plan.changed(seed=seed_of(plan.seed if rng is None else rng))
+    return perform(plan, data, model, workers=workers, progress=progress)
+
+
+def perform(plan: Plan, data: AuditData, model: Any, *, workers: int = 1, progress: Progress | None = None) -> AuditRun:
+    """Run a plan with a seed whose audits lack nothing: `Plan.default` has chosen them, or `check_fits` has asked.
+
+    Parameters
+    ----------
+    plan, data, model
+        As chosen or checked.
+    workers, progress
+        As for `audit`.
+
+    Returns
+    -------
+    AuditRun
+    """
     notes = [*plan.notes]
     if model is not None and data.features:
         model = audited_model(model, data)
         data, scored = decided(data, model)
         notes += [*model.notes, *scored, training_rows(model, data)]
-    _check_request(plan, data, model)
+    _check_request(plan, data)
     # One thread of linear algebra per worker: more fight for the same cores, and the sums would depend on their number.
     with threadpool_limits(limits=1, user_api="blas"):
-        results = [_run_one(name, plan, data, model, seed, workers, progress) for name in plan.audits]
+        shared = {"model": model, "workers": workers, "progress": progress}
+        results = [_run_one(name, plan, data, shared) for name in plan.audits]
     failed = [r for r in results if isinstance(r, DataError)]
     if len(failed) == len(results):
         raise failed[0]
@@ -104,7 +125,7 @@ def audit(
     return AuditRun(
         results=tuple(replace(r, interval_at=()) for r in settled),  # what is done with holds on to the data
         plan={**plan.to_dict(), "hash": plan.hash},
-        seed=seed,
+        seed=seed_of(plan.seed),
         data=_describe(data, notes),
         versions={
             "evenhand": version("evenhand"),
@@ -115,32 +136,26 @@ def audit(
     )
 
 
-def _run_one(
-    name: str, plan: Plan, data: AuditData, model: Any, seed: int, workers: int, progress: Progress | None
-) -> AuditResult | DataError:
-    options = _options(plan, name)
-    shared = {
-        "model": None if "distance" in options else model,
-        "alpha": plan.alpha,
-        # The verdicts of one audit alone are replaced by those of the whole run; only "max-t" asks for its own work.
-        "correction": "max-t" if name == "group" and plan.correction == "max-t" else "none",
-        "rng": seed,
-        "workers": workers,
-        "progress": progress,
-    }
+def _run_one(name: str, plan: Plan, data: AuditData, shared: Mapping[str, Any]) -> AuditResult | DataError:
+    """Ask one audit for findings that are not judged yet."""
+    kind = AUDITS[name].options
+    given = {**shared, "alpha": plan.alpha, "correction": plan.correction, "rng": plan.seed}
+    given = {k: v for k, v in given.items() if k in options_of(kind)} | _options(plan, name)
+    if "distance" in given:
+        given["model"] = None
     try:
-        result = audit_function(name)(data, **options, **{k: v for k, v in shared.items() if takes(name, k)})
+        result: AuditResult = inspect.unwrap(AUDITS[name].function)(data, kind(**given))
     except DataError as error:
         return error
-    return replace(result, options={**result.options, "correction": plan.correction})
+    return result
 
 
 def _options(plan: Plan, name: str) -> dict[str, Any]:
     """Return an audit's options, with those of the whole plan where it has none of its own."""
-    options = dict(getattr(plan, name))
+    options = dict(plan.sections[name])
     for key in ("n_resamples", "reference"):
         value = getattr(plan, key)
-        if value not in (None, {}) and key not in options and takes(name, key):
+        if value not in (None, {}) and key not in options and key in options_of(AUDITS[name].options):
             options[key] = value
     return options
 
@@ -157,7 +172,7 @@ def _failed(name: str, error: DataError) -> AuditResult:
     return AuditResult(audit=name, findings=(finding,), evidence=({},))
 
 
-def _check_request(plan: Plan, data: AuditData, model: Any) -> None:
+def _check_request(plan: Plan, data: AuditData) -> None:
     """Refuse what can be seen to be impossible before any audit has begun."""
     for attribute in data.attributes:
         sizes = group_sizes(data, attribute)
@@ -168,9 +183,6 @@ def _check_request(plan: Plan, data: AuditData, model: Any) -> None:
             )
     for name in plan.audits:
         options = _options(plan, name)
-        why = lacks(name, options, data, model)
-        if why:
-            raise UsageError(f"The audit `{name}` {why}. Give it, or leave the audit out of `audits`.")
         if name == "group" and options.get("metrics") is not None:
             for metric in resolve(options["metrics"]):
                 check_needs(metric, data)
@@ -178,20 +190,7 @@ def _check_request(plan: Plan, data: AuditData, model: Any) -> None:
         for one in [asked] if isinstance(asked, str) else asked or ():
             data.attribute(one)
         if isinstance(options.get("reference"), Mapping):
-            _check_reference(options["reference"], data)
-
-
-def _check_reference(reference: Mapping[str, str], data: AuditData) -> None:
-    labels = {a.name: a.labels for a in data.attributes}
-    for name, label in reference.items():
-        if name not in labels:
-            raise UsageError(
-                f"`reference` names the attribute `{name}`, which is not audited.{near_matches(name, labels)}"
-            )
-        if str(label) not in labels[name]:
-            raise UsageError(
-                f"Reference `{name}={label}` is not a group in the data.{near_matches(label, labels[name])}"
-            )
+            references(data, options["reference"])
 
 
 def decided(data: AuditData, model: AuditedModel) -> tuple[AuditData, list[str]]:

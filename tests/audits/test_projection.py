@@ -303,7 +303,7 @@ def test_margin_only_with_a_warning():
         score=arrays["margin"],
         groups=arrays["groups"],
     )
-    found = audit_projection(data, distance="margin", attribute="sex")
+    found = audit_projection(data, distance="threshold", attribute="sex")
     assert any("score's margin" in w for w in found.evidence[0]["warnings"])
     assert found.evidence[0]["distance"]["threshold"] == pytest.approx(0, abs=0.05)
 
@@ -407,9 +407,9 @@ def test_text_that_the_model_does_not_take_is_refused():
         audit_projection(data, model=plain)
 
 
-def test_progress_is_told_and_workers_change_nothing():
+def test_progress_is_told_and_changes_nothing():
     told = []
-    first = audit(columns(), beside=False, progress=told.append, workers=3)
+    first = audit(columns(), beside=False, progress=told.append)
     assert told == ["projection: equal_opportunity of sex", "projection: equal_opportunity of race"]
     assert first.to_dict() == audit(columns(), beside=False).to_dict()
 
@@ -437,7 +437,7 @@ def test_figure_counts_people_near_the_boundary():
         ({"distance": None}, UsageError, "either `model`, or `distance`"),
         ({"distance": np.ones(3)}, DataError, "has 3 values for 400 records"),
         ({"distance": np.full(N, -1.0)}, DataError, "400 distances .* negative"),
-        ({"distance": "margin"}, DataError, "needs a score"),
+        ({"distance": "threshold"}, DataError, "needs a score"),
         ({"alternative": "up"}, UsageError, "`alternative` is `up`"),
         ({"alpha": 2}, UsageError, "`alpha` must lie"),
         ({"epsilon": -0.1}, UsageError, "`epsilon` must lie"),

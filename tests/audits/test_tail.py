@@ -333,8 +333,8 @@ def numbers(result: eh.AuditResult) -> list[tuple[Any, ...]]:
     return [(f.measure, f.groups, f.estimate, f.pvalue, f.interval, str(f.verdict)) for f in result]
 
 
-def test_same_seed_same_bytes_and_workers_do_not_matter() -> None:
-    first, second = (json.dumps(audit(arrays(), workers=w).to_dict(), allow_nan=False) for w in (1, 3))
+def test_same_seed_same_bytes() -> None:
+    first, second = (json.dumps(audit(arrays()).to_dict(), allow_nan=False) for _ in range(2))
     assert first == second
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -166,3 +167,34 @@ def test_hostile_names_are_inert_in_errors_too(tmp_path, capsys):
     shown = capsys.readouterr().err
     assert "sexe" in shown
     assert "\x1b" not in shown
+
+
+@pytest.mark.parametrize("planned", [False, True])
+def test_one_command_is_one_pass(tmp_path, monkeypatch, planned):
+    """The plan is made once and each of its parts checked once, each audit asked once, verdicts settled once."""
+    from evenhand import plan
+    from evenhand import run as running
+    from evenhand.audits.registry import AUDITS, Audit
+
+    counts = Counter()
+
+    def counted(owner, name, key):
+        inner = getattr(owner, name)
+
+        def call(*args, **named):
+            counts[key(args)] += 1
+            return inner(*args, **named)
+
+        monkeypatch.setattr(owner, name, call)
+
+    counted(plan.Plan, "__init__", lambda args: "plan")
+    counted(plan, "_section", lambda args: f"check {args[0]}")
+    counted(Audit, "lacks", lambda args: f"lacks {args[0].name}")
+    counted(running, "settle", lambda args: "settle")
+    words = ["--metrics", "fnr"]
+    if planned:
+        (tmp_path / "audit.toml").write_text('audits = ["group"]\n[group]\nmetrics = ["fnr"]\n')
+        words = ["--plan", str(tmp_path / "audit.toml")]
+    assert audit(csv(tmp_path / "a.csv"), tmp_path / "out", *BASIC, *words, "--quiet") == 0
+    asked = ["group"] if planned else list(AUDITS)
+    assert counts == {"plan": 1, "check group": 1, "settle": 1} | {f"lacks {name}": 1 for name in asked}

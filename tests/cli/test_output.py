@@ -113,7 +113,7 @@ def test_memory_that_runs_out_is_one_sentence(tmp_path, capsys, decisions, monke
     def short(*a, **k):
         raise MemoryError("Unable to allocate 31.0 GiB for an array")
 
-    monkeypatch.setattr("evenhand.cli.audit.audit", short)
+    monkeypatch.setattr("evenhand.cli.audit.perform", short)
     assert run(["audit", str(decisions()), "--out", str(tmp_path / "out"), *BASIC]) == 2
     assert "not enough memory for this audit (Unable to allocate 31.0 GiB for an array)" in capsys.readouterr().err
 

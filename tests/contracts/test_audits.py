@@ -62,7 +62,7 @@ TABLE = {
         two_rows="Every row has decision 0, so the classifier has no boundary",
         tiny="Group `g=t` has no rows with outcome 1, so its rate is undefined.",
         one_class="Group `g=b` has no rows with outcome 0, so its rate is undefined.",
-        options={"criterion": "equalized_odds", "distance": "margin"},
+        options={"criterion": "equalized_odds", "distance": "threshold"},
         model=False,
     ),
     "individual": Contract(  # asks about everybody at once: a small group among many rows hinders nothing

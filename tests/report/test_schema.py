@@ -9,8 +9,8 @@ from importlib.resources import files
 import jsonschema
 import pytest
 
+from evenhand.audits.registry import AUDITS
 from evenhand.report.bibliography import SOURCES
-from evenhand.report.words import METHODS, QUESTIONS, SOURCES_OF
 from evenhand.results import AuditRun
 
 SCHEMA = json.loads(files("evenhand").joinpath("findings.schema.json").read_text(encoding="utf-8"))
@@ -38,5 +38,5 @@ def test_round_trip(full_run):
 
 
 def test_every_audit_has_its_words_and_sources():
-    assert set(QUESTIONS) == set(METHODS) == set(SOURCES_OF)
-    assert {key for keys in SOURCES_OF.values() for key in keys} <= set(SOURCES)
+    assert all(audit.question.endswith("?") and audit.method.endswith(".") for audit in AUDITS.values())
+    assert {key for audit in AUDITS.values() for key in audit.sources} <= set(SOURCES)

@@ -26,19 +26,20 @@ the level at which the finding was judged is written into the evidence as ``verd
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.audits.hypotheses import even_shares, hierarchy
+from evenhand.audits.registry import AUDITS
 from evenhand.audits.verdict_words import Judgement, sentence
 from evenhand.inference.multiplicity import adjust, gatekeeping, share_out
 from evenhand.results import AuditResult, Finding, Interval, Verdict
 
 FloatArray = NDArray[np.float64]
+R = TypeVar("R", bound=AuditResult)
 
 _WRITTEN = ("verdict_interval", "equivalence_pvalue_adjusted", "difference_pvalue_adjusted")
 
@@ -94,7 +95,7 @@ class OneSided:
         return Interval(low=0.0, high=self.upper(1 - level), level=level, kind=self.kind)
 
 
-def settle(results: Sequence[AuditResult], *, alpha: float, correction: str = "holm") -> tuple[AuditResult, ...]:
+def settle(results: Sequence[R], *, alpha: float, correction: str = "holm") -> tuple[R, ...]:
     """Adjust all p-values of all results as one family and give each finding its verdict.
 
     Parameters
@@ -105,7 +106,7 @@ def settle(results: Sequence[AuditResult], *, alpha: float, correction: str = "h
         The error rate over the family.
     correction : {"holm", "bonferroni", "bh", "gatekeeping", "max-t", "none"}
         How p-values are adjusted; see `evenhand.inference.multiplicity`. "gatekeeping" follows
-        `evenhand.audits.hypotheses.hierarchy`; "max-t" takes the audit's own joint adjustment where there is one and
+        `hierarchy`; "max-t" takes the audit's own joint adjustment where there is one and
         Holm elsewhere.
 
     Returns
@@ -161,6 +162,57 @@ def settle(results: Sequence[AuditResult], *, alpha: float, correction: str = "h
         replace(r, findings=tuple(f for f, _ in part), evidence=tuple(e for _, e in part))
         for r, part in zip(results, told, strict=True)
     )
+
+
+def hierarchy(audits: Collection[str]) -> tuple[dict[str, float], dict[str, Sequence[str]]]:
+    """Return which audits begin with which share of the error, and which of them opens which others.
+
+    Parameters
+    ----------
+    audits : collection of str
+        Those with something to test. Without a group audit the first that explains takes its place: it, too, tests
+        a difference between groups. An audit of another name begins with a share.
+
+    Returns
+    -------
+    shares : dict of str to float
+        They sum to 1.
+    opens : dict of str to sequence of str
+
+    Examples
+    --------
+    >>> hierarchy(["group", "individual", "tail", "proxy"])
+    ({'group': 0.5, 'individual': 0.25, 'tail': 0.25}, {'group': ('proxy',)})
+    >>> hierarchy(["proxy"])
+    ({'proxy': 1.0}, {})
+    """
+    explaining = [name for name, row in AUDITS.items() if row.explains and name in audits]
+    first = "group" if "group" in audits else explaining.pop(0) if explaining else ""
+    begins = {name: share for name, share in even_shares(audits).items() if name not in explaining}
+    if first:
+        begins[first] = AUDITS["group"].share
+    total = sum(begins.values())
+    return {name: share / total for name, share in begins.items()}, {first: tuple(explaining)} if explaining else {}
+
+
+def even_shares(audits: Collection[str]) -> dict[str, float]:
+    """Return shares for tests that wait for no other, such as those of equivalence: the group audit's counts twice.
+
+    Parameters
+    ----------
+    audits : collection of str
+        Those with something to test.
+
+    Returns
+    -------
+    dict of str to float
+
+    Examples
+    --------
+    >>> even_shares(["group", "proxy"])
+    {'group': 2.0, 'proxy': 1.0}
+    """
+    return {name: AUDITS[name].share if name in AUDITS else 1.0 for name in audits}
 
 
 def _family(

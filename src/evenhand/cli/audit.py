@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,10 @@ from evenhand.cli.gate import check_gates, met, parse_gates
 from evenhand.cli.output import progress, show, write
 from evenhand.cli.reading import data_options, listed, open_data, pairs, said_of_data
 from evenhand.errors import UsageError
-from evenhand.plan import Plan
+from evenhand.plan import Plan, check_fits
 from evenhand.report.drawing import prepare
 from evenhand.results import printable
-from evenhand.run import audit
+from evenhand.run import perform
 
 
 @click.command("audit")
@@ -49,9 +48,11 @@ def audit_command(file: Path, **words: Any) -> int:
     data, model = open_data(file, asked.data, words)
     if base is None and not words["audits"]:
         asked = Plan.default(data, model, base=asked)
+    else:
+        check_fits(asked, data, model)
     check_gates(gates, asked, data)
     with progress(words["quiet"]) as tell:
-        run = audit(data, model=model, plan=asked, workers=words["workers"], progress=tell)
+        run = perform(asked, data, model, workers=words["workers"], progress=tell)
     if not words["quiet"]:
         show(run)
     write(run, words["out"], fails=(lambda f: any(g.met_by(f) for g in gates)) if gates else None)
@@ -72,24 +73,26 @@ def check_folder(out: Path) -> None:
 
 def _asked(words: Mapping[str, Any], base: Plan) -> Plan:
     """Lay the words of the command line over a plan."""
-    said = {
+    group = {
         "metrics": listed(words["metrics"]) or None,
         "compare": words["compare"],
         "ratio": words["ratio"] or None,
         "margin": _number(words["margin"]),
     }
-    seed = base.seed if words["seed"] is None else words["seed"]
-    return replace(
-        base,
-        audits=tuple(listed(words["audits"])) or base.audits,
-        alpha=base.alpha if words["alpha"] is None else words["alpha"],
-        correction=words["correction"] or base.correction,
-        seed=0 if seed is None else seed,
-        n_resamples=base.n_resamples if words["resamples"] is None else words["resamples"],
-        reference={**base.reference, **pairs("--reference", words["reference"])},
-        data={**base.data, **said_of_data(words)},
-        group={**base.group, **{key: value for key, value in said.items() if value is not None}},
-    )
+    tables = {
+        "reference": pairs("--reference", words["reference"]),
+        "data": said_of_data(words),
+        "group": {key: value for key, value in group.items() if value is not None},
+    }
+    parts = {
+        "audits": tuple(listed(words["audits"])) or None,
+        "alpha": words["alpha"],
+        "correction": words["correction"] or None,
+        "seed": 0 if words["seed"] is None and base.seed is None else words["seed"],
+        "n_resamples": words["resamples"],
+        **{name: {**getattr(base, name), **said} if said else None for name, said in tables.items()},
+    }
+    return base.changed(**{name: part for name, part in parts.items() if part is not None})
 
 
 def _number(text: str | None) -> float | str | None:

@@ -13,6 +13,7 @@ import click
 import numpy as np
 
 from evenhand import datasets
+from evenhand.audits.registry import AUDITS
 from evenhand.cli.output import progress, show, write
 from evenhand.datasets.decided import ADULT_CATEGORIES, ADULT_NUMBERS
 from evenhand.errors import MissingDependencyError
@@ -62,7 +63,7 @@ def _audited(name: str, seed: int, tell: Callable[[str], None] | None = None) ->
 def _plan() -> Plan:
     """Ask for fewer resamples and steps than by default: the demo takes well below a minute."""
     return Plan(
-        audits=("group", "projection", "individual", "proxy", "tail"),
+        audits=tuple(AUDITS),
         n_resamples=1999,
         group={"metrics": ["selection_rate", "fnr", "fpr", "auc"]},
         individual={"steps": 100},

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from evenhand.audits.options import AUDITS
+from evenhand.audits.options import options_of
+from evenhand.audits.registry import AUDITS
 from evenhand.errors import UsageError, near_matches
 from evenhand.intake import AuditData
 from evenhand.metrics import METRICS, default_metrics, resolve
@@ -13,14 +14,7 @@ from evenhand.plan import Plan
 from evenhand.report.document import compared
 from evenhand.results import AuditRun, Finding, Verdict
 
-# What audits other than the group audit measure.
-_MEASURES: dict[str, tuple[str, ...]] = {
-    "projection": ("equal_opportunity", "predictive_equality", "equalized_odds", "statistical_parity"),
-    "individual": ("loss_ratio", "error_ratio"),
-    "proxy": ("fnr", "fpr", "sp", "fdr", "accuracy", "cal", "da"),
-    "tail": ("ecd", "return_level"),
-}
-_KNOWN = tuple(dict.fromkeys([*METRICS, *(measure for own in _MEASURES.values() for measure in own)]))
+_KNOWN = tuple(dict.fromkeys([*METRICS, *(measure for row in AUDITS.values() for measure in row.measures)]))
 _SHOWN = 5
 
 
@@ -125,12 +119,11 @@ def check_gates(gates: Sequence[Gate], plan: Plan, data: AuditData) -> None:
 
 
 def _measures(audit: str, plan: Plan, data: AuditData) -> Sequence[str]:
-    if audit == "proxy":
-        own = plan.proxy.get("measure", "fpr")
-        return [own] if isinstance(own, str) else _MEASURES[audit]
-    if audit != "group":
-        return _MEASURES[audit]
-    asked = plan.group.get("metrics")
+    row, asked = AUDITS[audit], plan.sections[audit].get("metrics")
+    if row.measures:
+        declared = options_of(row.options).get("measure")
+        one = declared and plan.sections[audit].get("measure", declared.default)
+        return [one] if isinstance(one, str) else tuple(row.measures)
     predicted = data.decision is not None, data.score is not None
     if asked is None and not any(predicted):  # the model decides, and then these are known
         predicted = True, True

@@ -9,7 +9,9 @@ from typing import Any
 import click
 
 from evenhand.audits.group.samples import check_needs
-from evenhand.audits.options import AUDITS
+from evenhand.audits.options import options_of
+from evenhand.audits.reference import references
+from evenhand.audits.registry import AUDITS
 from evenhand.cli.reading import data_options, open_data, said_of_data
 from evenhand.errors import DataError, UsageError
 from evenhand.files import write_atomic
@@ -21,33 +23,6 @@ from evenhand.results import printable
 from evenhand.run import decided
 from evenhand.summaries import group_sizes
 
-# What a section offers beyond what it sets: an example, and what it is for.
-_OFFERS: dict[str, tuple[tuple[str, Any, str], ...]] = {
-    "group": (
-        ("margin", 0.05, 'what counts as negligible: a difference, "ratio:0.9" or "four-fifths"'),
-        ("compare", "pairs", "all pairs of groups in place of the reference"),
-        ("ratio", True, "ratios in place of differences"),
-    ),
-    "projection": (
-        ("criterion", "equalized_odds", 'or "equal_opportunity", "predictive_equality", "statistical_parity"'),
-        ("distance", "column", "a feature that holds distances to the boundary, in place of a model"),
-        ("epsilon", 0.01, "difference of rates that is tolerated"),
-    ),
-    "individual": (
-        ("similarity", ["column"], "columns that should not matter; by default what predicts the groups"),
-        ("tolerance", 1.25, "how much the loss of comparable people may grow"),
-    ),
-    "proxy": (
-        ("measure", "fnr", 'or "fpr", "fdr", "sp", "accuracy", "cal", "da"'),
-        ("margin", 0.01, "a part of the gap that counts as negligible"),
-        ("pairs", True, "score pairs of features too"),
-    ),
-    "tail": (
-        ("attribute", "column", "only this one"),
-        ("horizon", 1000, "decisions over which worst cases are compared; by default as far as the rows reach"),
-        ("margin", 0.01, "a change of score that counts as negligible; 0 for none"),
-    ),
-}
 _GROUPS_SHOWN = 12
 
 
@@ -115,22 +90,24 @@ def _lines(plan: Plan, data: AuditData, file: str, path: str) -> Iterator[str]:
     yield from (f"{toml_key(key)} = {toml_value(value)}" for key, value in plan.data.items())
     if data.attributes:
         yield "\n[reference]  # the group the others are compared with; by default the largest"
+    largest = references(data)
     for attribute in data.attributes:
         sizes = [int(n) for n in group_sizes(data, attribute)]
         ranked = sorted(zip(attribute.labels, sizes, strict=True), key=lambda pair: -pair[1])
         told = ", ".join(f"{label}: {n:,}" for label, n in ranked[:_GROUPS_SHOWN])
         more = f" and {len(ranked) - _GROUPS_SHOWN} more" if len(ranked) > _GROUPS_SHOWN else ""
-        largest = attribute.labels[sizes.index(max(sizes))]
-        yield f"{toml_key(attribute.name)} = {toml_value(largest)}  # rows: {printable(told)}{more}"
+        yield f"{toml_key(attribute.name)} = {toml_value(largest[attribute.name])}  # rows: {printable(told)}{more}"
     for name in AUDITS:
         chosen = name in plan.audits
         yield f"\n{'' if chosen else '# '}[{name}]" + ("" if chosen else "  # add it to `audits` first")
-        for key, value in getattr(plan, name).items():
+        for key, value in plan.sections[name].items():
             yield f"{toml_key(key)} = {toml_value(value)}"
         if name == "group" and chosen:
             yield from _metric_lines(data)
-        for key, value, words in _OFFERS[name]:
-            yield f"# {key} = {toml_value(value)}  # {words}"
+        for one in options_of(AUDITS[name].options).values():
+            if one.rules.offer is not None:
+                value, words = one.rules.offer
+                yield f"# {one.name} = {toml_value(value)}  # {words}"
 
 
 def _metric_lines(data: AuditData) -> Iterator[str]:

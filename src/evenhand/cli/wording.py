@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from evenhand.audits.options import AUDITS, takes
+from evenhand.audits.options import options_of
+from evenhand.audits.registry import AUDITS
 
 # Options of Python that the command line has too, under its own name.
 _FLAGS = {
@@ -48,7 +49,7 @@ def _reworded(found: re.Match[str]) -> str:
     number = re.fullmatch(r"[\d.]+", value) is not None
     if name in _FLAGS and not number:
         return f"`{_FLAGS[name]}`" if value in ("", "True") else f"`{_FLAGS[name]} {word}`"
-    if value and name != "rows" and any(takes(audit, name) for audit in AUDITS):
+    if value and name != "rows" and any(name in options_of(audit.options) for audit in AUDITS.values()):
         told = value if number else value.lower() if value in ("True", "False") else f'"{word}"'
         return f"`{name} = {told}` in a plan"
     return found[0]

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from evenhand.intake.data import AuditData
 from evenhand.intake.engines.duck import DuckEngine
@@ -27,14 +27,14 @@ def read(
     groups: str | Iterable[str],
     features: str | Iterable[str] | None = None,
     weight: str | None = None,
-    weight_kind: str = "auto",
+    weight_kind: Literal["auto", "frequency", "sampling"] = "auto",
     positive: Any = None,
     threshold: float | None = None,
     cuts: Mapping[str, Sequence[float]] | None = None,
     continuous: str | Iterable[str] = (),
     intersections: Intersections = False,
-    missing: str = "drop",
-    rows: str = "auto",
+    missing: Literal["drop", "group", "error"] = "drop",
+    rows: Literal["auto", "keep", "cells"] = "auto",
     score_bins: int = 4096,
 ) -> AuditData:
     """Read decisions about people from a file, a frame or an engine.

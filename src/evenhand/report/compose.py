@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from evenhand.audits.registry import AUDITS
 from evenhand.report import words
 from evenhand.report.bibliography import SOURCES
 from evenhand.report.document import Block, Cell, Document, Entry, Figure, Section, Table, Text, shown
 from evenhand.report.evidence import evidence_blocks, has_null, verdict_interval
-from evenhand.report.sections import group, individual, projection, proxy, tail
+from evenhand.report.sections import section_blocks
 from evenhand.results import AuditResult, AuditRun, Finding, Verdict, printable
 
-_SECTIONS: dict[str, Callable[[AuditResult], list[Block]]] = {
-    "group": group.blocks,
-    "projection": projection.blocks,
-    "individual": individual.blocks,
-    "proxy": proxy.blocks,
-    "tail": tail.blocks,
-}
 _MOST_NULLS = 6  # drawn null distributions: each costs about 20 kB of the file
 _MOST_ANSWERS = 2  # sentences on an audit's card; twice as many when it is alone
 _SMALL = 50  # a group with fewer rows is pointed out
@@ -181,14 +175,14 @@ def _section(result: AuditResult, start: int, drawn: set[int], told: set[int], a
     tally = Counter(f.verdict for f in result.findings)
     return Section(
         audit=result.audit,
-        question=words.QUESTIONS.get(result.audit, ""),
+        question=AUDITS[result.audit].question,
         tally={v: tally[v] for v in Verdict},
         answers=_answers(result, answers),
-        blocks=(*notes, *_fewer(_SECTIONS[result.audit](result), detail.figures)),
+        blocks=(*notes, *_fewer(section_blocks(result), detail.figures)),
         most_rows=detail.rows,
         entries=entries,
-        method=words.METHODS.get(result.audit, ""),
-        sources=words.SOURCES_OF.get(result.audit, ()),
+        method=AUDITS[result.audit].method,
+        sources=AUDITS[result.audit].sources,
     )
 
 

@@ -36,12 +36,12 @@ Symbols
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from evenhand.audits.individual.evidence import (
     by_part,
@@ -54,15 +54,15 @@ from evenhand.audits.individual.evidence import (
 )
 from evenhand.audits.individual.findings import Raw, error_finding, loss_finding, refused
 from evenhand.audits.individual.folds import Fold, NotPredictedError, Plan, make_plan
-from evenhand.audits.individual.moving import MapOptions, Moved, check_step, euler_errors, move
-from evenhand.audits.individual.options import OWN_ROWS, IndividualOptions, check_options
+from evenhand.audits.individual.moving import Moved, check_step, euler_errors, move
+from evenhand.audits.individual.options import IndividualOptions, IndividualSetting
 from evenhand.audits.individual.people import People, gather
 from evenhand.audits.individual.refits import Refits, refit_errors
-from evenhand.audits.verdict import settle
+from evenhand.audits.options import complete, record, with_options
 from evenhand.errors import DataError, UsageError, near_matches
 from evenhand.intake import AuditData
 from evenhand.kernels.flow.ratios import MeanRatio, RateRatio, mean_ratio, rate_ratio
-from evenhand.kernels.shared.seeds import RngLike, seed_of
+from evenhand.kernels.shared.seeds import seed_of
 from evenhand.results import AuditResult
 from evenhand.similarity.choice import as_similarity
 from evenhand.similarity.metric import Resampled, Similarity, angles
@@ -78,37 +78,8 @@ LOWERED = 0.05
 PROBED = 96
 
 
-def audit_individual(
-    data: AuditData,
-    *,
-    model: Any,
-    similarity: Similarity | ArrayLike | Sequence[str] | None = None,
-    tolerance: float = 1.25,
-    metric_rows: str | AuditData = "crossfit",
-    method: str = "auto",
-    penalty: float = 50.0,
-    step: float = 0.01,
-    steps: int = 500,
-    schedule: str = "constant",
-    flow_tolerance: float = 1e-4,
-    limit: str = "groups",
-    freeze: Sequence[str] = (),
-    points: int = 17,
-    scale: str = "auto",
-    loss: str | None = None,
-    clip: float = 0.0,
-    limits: str = "skewness",
-    refits: int = 30,
-    examples: int = 0,
-    alpha: float = 0.05,
-    level: float | None = None,
-    correction: str = "holm",
-    allow_unstable: bool = False,
-    batch_rows: int | None = None,
-    workers: int = 1,
-    progress: Callable[[str], None] | None = None,
-    rng: RngLike = None,
-) -> AuditResult:
+@with_options(IndividualOptions)
+def audit_individual(data: AuditData, asked: IndividualOptions) -> AuditResult:
     """Test whether people who count as similar are treated similarly.
 
     Parameters
@@ -116,64 +87,6 @@ def audit_individual(
     data : AuditData
         Rows with outcome and features; groups where the fair metric is learned from them. The rows must not have been
         used to train the model.
-    model : object
-        A scikit-learn estimator or pipeline, a torch module or `TorchGradient`, a `CallableGradient`, an ONNX
-        session, or a callable that returns probabilities (numbers for a regression).
-    similarity : Similarity, array or sequence of str, optional
-        Who counts as similar: a recipe of `evenhand.similarity`, a matrix, or columns that should not matter. By
-        default the directions that predict the groups should not matter (`SensitiveSubspace`).
-    tolerance : float
-        The largest mean ratio that is tolerated (delta); 1.25 is the four-fifths rule turned round.
-    metric_rows : {"crossfit", "shared"} or AuditData
-        Where a metric is learned: on the other half of the rows for each half, on the audited rows themselves (which
-        is then stated), or on rows of their own.
-    method : {"auto", "euler", "adaptive", "search"}
-        How people are moved. "auto": Euler where the model has a gradient, else search.
-    penalty : float
-        Price of distance (lambda).
-    step, steps : float, int
-        Euler steps; the flow time is their product (for "adaptive" too).
-    schedule : {"constant", "decay"}
-        Equal steps, or the k-th divided by k to the power 2/3.
-    flow_tolerance : float
-        Error allowed in one adaptive step.
-    limit : {"groups", "range", "none"}
-        How far people are moved. "groups": inside the observed range of the inputs and of the free directions, and
-        along a direction learned from groups no farther than the groups' means differ. "range": inside the observed
-        range. "none": as far as the flow carries them, as in the paper.
-    freeze : sequence of str
-        Columns that cannot change.
-    points : int
-        Values tried along each direction by the search.
-    scale : {"auto", "standard", "none"}
-        Standardise numeric inputs before people are moved: if their scales differ, always, or never.
-    loss : {"log", "squared", "absolute"}, optional
-        By default the log loss for classes, the squared error for numbers.
-    clip : float
-        Probabilities of a black box are moved into [clip, 1 - clip], which keeps losses of 0 away.
-    limits : {"skewness", "normal"}
-        Interval and test of the mean ratio: corrected for skewness, or as the paper prints them.
-    refits : int
-        Times a learned metric is learned again, from rows drawn again, to see how sure it is; its error is part of
-        p-values and intervals. 0 takes the metric as known.
-    examples : int
-        Pairs with the largest ratio to list as rows; none by default, since rows are about persons.
-    alpha : float
-        Error rate over all findings.
-    level : float, optional
-        Coverage of the intervals, ``1 - alpha`` by default.
-    correction : {"holm", "bonferroni", "bh", "none"}
-        How p-values are adjusted over the findings.
-    allow_unstable : bool
-        Allow Euler steps above the stability limit, to repeat a published setting.
-    batch_rows : int, optional
-        People moved at once; bounds memory. The answer does not depend on it, rounding apart.
-    workers : int
-        Threads; the answer does not depend on it.
-    progress : callable, optional
-        Called with a short text as people are moved.
-    rng : int, Generator or None
-        Seed for the bootstrap of a metric made from pairs; estimates and p-values do not depend on it.
 
     Returns
     -------
@@ -194,74 +107,70 @@ def audit_individual(
     >>> [(f.measure, str(f.verdict)) for f in result]
     [('loss_ratio', 'disparity'), ('error_ratio', 'disparity')]
     """
-    options = IndividualOptions(
-        tolerance=tolerance, alpha=alpha, level=1 - alpha if level is None else level, correction=correction,
-        metric_rows=metric_rows if isinstance(metric_rows, str) else OWN_ROWS, refits=refits,
-        examples=examples, scale=scale, loss=loss, clip=clip, limits=limits,
-    )  # fmt: skip
-    how = MapOptions(
-        method=method, penalty=penalty, step=step, steps=steps, schedule=schedule, flow_tolerance=flow_tolerance,
-        limit=limit, freeze=(freeze,) if isinstance(freeze, str) else tuple(freeze), points=points,
-        allow_unstable=allow_unstable, batch_rows=batch_rows, workers=workers,
-    )  # fmt: skip
-    people, recipe, how = _prepare(data, model, similarity, options, how)
+    people, recipe, setting = _prepare(data, asked)
     notes = (*data.notes, *people.notes)
     try:
-        plan = make_plan(people, recipe, metric_rows, how, alpha)
+        plan = make_plan(people, recipe, setting.metric_rows, setting, setting.alpha)
     except DataError as error:
         tested = {"predicted": [asdict(p) for p in error.predicted]} if isinstance(error, NotPredictedError) else None
-        return _result([refused(m, str(error), people, None, tested) for m in _measures(people)], options, how, notes)
-    notes += _left_out(plan, alpha)
-    moved = _move_all(people, plan.folds, how, progress)
+        return _result([refused(m, str(error), people, None, tested) for m in _measures(people)], setting, notes)
+    notes += _left_out(plan, setting.alpha)
+    moved = _move_all(people, plan.folds, setting)
     lowered = float(people.count[ratios(moved.log_loss)[-1] < -1e-6].sum() / people.count.sum())
     if lowered > LOWERED:
         reason = (
             f"The flow lowered the loss of {100 * lowered:.0f} % of the people, where a flow along the gradient can "
             "only raise it: its steps are too long. Use a shorter `step`, or `method='adaptive'`."
         )
-        return _result([refused(m, reason, people) for m in _measures(people)], options, how, notes)
-    refit = refit_errors(people, plan, moved, how, options.refits)
+        return _result([refused(m, reason, people) for m in _measures(people)], setting, notes)
+    refit = refit_errors(people, plan, moved, setting, setting.refits)
     means, rates = _statistic(people, moved, refit)
-    behind = _reference(people, plan, moved, refit, options, how, seed_of(rng))
-    raw = [loss_finding(people, moved, means, behind, options)]
+    behind = _reference(people, plan, moved, refit, setting)
+    raw = [loss_finding(people, moved, means, behind, setting)]
     if people.view.task != "regression":
-        raw.append(error_finding(people, moved, rates, behind, options))
-    return _result(raw, options, how, notes)
+        raw.append(error_finding(people, moved, rates, behind, setting))
+    return _result(raw, setting, notes)
 
 
-def _prepare(
-    data: AuditData, model: Any, similarity: Any, options: IndividualOptions, how: MapOptions
-) -> tuple[People, Similarity, MapOptions]:
+def _prepare(data: AuditData, asked: IndividualOptions) -> tuple[People, Similarity, IndividualSetting]:
     """Check the request against the data; the only place that raises errors about them."""
-    check_options(options, how)
-    people = gather(data, model, scale=options.scale, loss=options.loss, clip=options.clip)
-    if how.method == "auto":
-        how = replace(how, method="search" if people.view.network is None else "euler")
-    if how.method != "search" and people.view.network is None:
+    people = gather(data, asked.model, scale=asked.scale, loss=asked.loss, clip=asked.clip)
+    network = people.view.network
+    method = ("search" if network is None else "euler") if asked.method == "auto" else asked.method
+    if method != "search" and network is None:
         raise UsageError(
-            f"{people.view.name}: no gradient is known, so `method='{how.method}'` cannot be used; use `search`."
+            f"{people.view.name}: no gradient is known, so `method='{method}'` cannot be used; use `search`."
         )
-    if people.view.tile > 1024 and people.view.network is not None:
-        how = replace(how, workers=1)  # a torch module is one object with one state
-    if how.freeze and people.view.space.columns_of(how.freeze).all():
+    setting = complete(
+        IndividualSetting,
+        asked,
+        method=method,
+        freeze=(asked.freeze,) if isinstance(asked.freeze, str) else tuple(asked.freeze),
+        level=asked.coverage,
+        # A torch module is one object with one state.
+        workers=1 if people.view.tile > 1024 and network is not None else asked.workers,
+    )
+    if setting.freeze and people.view.space.columns_of(setting.freeze).all():
         raise UsageError("`freeze` names every input of the model: nobody could be moved. Leave one free.")
-    recipe = as_similarity(similarity)
+    recipe = as_similarity(asked.similarity)
     people.view.space.columns_of(getattr(recipe, "columns", ()))
     known = [g.name for g in people.groups] + list(people.continuous)
     for name in getattr(recipe, "attributes", None) or ():
         if name not in known:
             raise DataError(f"The fair metric asks for the attribute `{name}`.{near_matches(name, known)}")
-    return people, recipe, how
+    return people, recipe, setting
 
 
-def _move_all(people: People, folds: Sequence[Fold], how: MapOptions, progress: Callable[[str], None] | None) -> Moved:
+def _move_all(people: People, folds: Sequence[Fold], setting: IndividualSetting) -> Moved:
     """Apply the map to everyone, each under the metric of the other half."""
     done = 0
     outs = []
     total = sum(f.index.size for f in folds)
     for fold in folds:
-        before = done
-        report = None if progress is None else lambda k, _, b=before: progress(f"individual: {b + k} of {total} people")
+
+        def report(k: int, _: int, before: int = done) -> None:
+            setting.say(f"individual: {before + k} of {total} people")
+
         outs.append(
             move(
                 people.view,
@@ -269,7 +178,7 @@ def _move_all(people: People, folds: Sequence[Fold], how: MapOptions, progress: 
                 people.view.y[fold.index],
                 fold.metric,
                 fold.box,
-                how,
+                setting,
                 report,
             )
         )
@@ -309,31 +218,31 @@ def _left_out(plan: Plan, alpha: float) -> tuple[str, ...]:
     )
 
 
-def _reference(
-    people: People, plan: Plan, moved: Moved, refit: Refits, options: IndividualOptions, how: MapOptions, seed: int
-) -> dict[str, Any]:
+def _reference(people: People, plan: Plan, moved: Moved, refit: Refits, setting: IndividualSetting) -> dict[str, Any]:
     """Gather the evidence shared by all findings; the only user of the random generator."""
     log_ratio = ratios(moved.log_loss)[-1]
     first, recipe = plan.folds[0], plan.recipe
     probe = first.index[np.unique(np.linspace(0, first.index.size - 1, min(PROBED, first.index.size)).astype(int))]
     errors: dict[str, Any] = {}
-    if how.method != "search":
+    if setting.method != "search":
         errors = euler_errors(
-            people.view, people.X[probe], people.view.y[probe], first.metric, first.box, how, moved.take(probe)
+            people.view, people.X[probe], people.view.y[probe], first.metric, first.box, setting, moved.take(probe)
         )
     metric: dict[str, Any] = {
         "kind": first.metric.kind,
         **first.metric.details,
-        "learned_on": _learned_on(recipe, options),
+        "learned_on": _learned_on(recipe, setting),
         "predicted": [asdict(p) for p in plan.predicted],
         "reach": first.box.reach,
     }
     if refit.told:
         metric["sensitivity"] = refit.told
-    elif options.refits and isinstance(recipe, Resampled):
-        spread = bootstrap_metric(recipe, first.rows, first.metric, refits=min(options.refits, 10), seed=seed)
+    elif setting.refits and isinstance(recipe, Resampled):
+        spread = bootstrap_metric(
+            recipe, first.rows, first.metric, refits=min(setting.refits, 10), seed=seed_of(setting.rng)
+        )
         metric["sensitivity"] = metric_sensitivity(
-            people, probe, moved.take(probe), first.metric, first.box, spread, how
+            people, probe, moved.take(probe), first.metric, first.box, spread, setting
         )
     if len(plan.folds) > 1 and recipe.learned:
         bases = [f.metric.form.free_directions() for f in plan.folds]
@@ -342,47 +251,43 @@ def _reference(
     return {
         "map": {
             "kind": "search along the sensitive directions"
-            if how.method == "search"
-            else f"gradient flow, {how.method}",
+            if setting.method == "search"
+            else f"gradient flow, {setting.method}",
             "model": people.view.name,
             "loss": people.view.loss.name,
             "time": float(moved.clock[-1]),
             "stability_limit": None
-            if how.method == "search"
-            else check_step(first.metric.form, replace(how, allow_unstable=True)),
+            if setting.method == "search"
+            else check_step(first.metric.form, replace(setting, allow_unstable=True)),
             "flow_error": errors,
         },
         "metric": metric,
-        "curve": curve(people, moved, refit.loss, refit.wrong, options),
-        "by_part": by_part(people, log_ratio, moved, refit.loss[-1], refit.wrong[-1], options),
+        "curve": curve(people, moved, refit.loss, refit.wrong, setting),
+        "by_part": by_part(people, log_ratio, moved, refit.loss[-1], refit.wrong[-1], setting),
         "off_range": off_range(people, [(f.index, f.box) for f in plan.folds], moved),
         "movement": movement_summary(people, moved, log_ratio),
-        "pairs": pairs(people, moved, log_ratio, options.examples) if options.examples else [],
+        "pairs": pairs(people, moved, log_ratio, setting.examples) if setting.examples else [],
     }
 
 
-def _result(raw: list[Raw], options: IndividualOptions, how: MapOptions, notes: tuple[str, ...]) -> AuditResult:
-    result = AuditResult(
+def _result(raw: list[Raw], setting: IndividualSetting, notes: tuple[str, ...]) -> AuditResult:
+    return AuditResult(
         audit="individual",
         findings=tuple(f for f, _, _ in raw),
         evidence=tuple(e for _, e, _ in raw),
         interval_at=tuple(interval for _, _, interval in raw),
-        options={
-            **asdict(options),
-            **{k: v for k, v in asdict(how).items() if k not in ("workers", "batch_rows")},
-        },
+        options=record(setting, metric_rows=setting.learned_on),
         notes=notes,
     )
-    return settle([result], alpha=options.alpha, correction=options.correction)[0]
 
 
 def _measures(people: People) -> tuple[str, ...]:
     return ("loss_ratio",) if people.view.task == "regression" else ("loss_ratio", "error_ratio")
 
 
-def _learned_on(recipe: Similarity, options: IndividualOptions) -> str:
+def _learned_on(recipe: Similarity, setting: IndividualSetting) -> str:
     if not recipe.learned:
         return "stated, not learned"
     return {"crossfit": "the other half of the rows", "shared": "the audited rows themselves"}.get(
-        options.metric_rows, options.metric_rows
+        setting.learned_on, setting.learned_on
     )

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from evenhand.audits.individual.moving import MapOptions, Moved, move
+from evenhand.audits.individual.moving import Moved, move
+from evenhand.audits.individual.options import MapOptions
 from evenhand.audits.individual.people import People
 from evenhand.audits.individual.region import Box
 from evenhand.kernels.flow.map_error import MapError

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.audits.individual.moving import MapOptions, check_step
+from evenhand.audits.individual.moving import check_step
+from evenhand.audits.individual.options import MapOptions
 from evenhand.audits.individual.people import People, halves, same_space, shuffled
 from evenhand.audits.individual.region import Box, observed_box
 from evenhand.errors import DataError

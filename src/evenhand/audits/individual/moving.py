@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.audits.individual.options import MapOptions
 from evenhand.audits.individual.region import Box
 from evenhand.errors import UsageError
 from evenhand.kernels.flow.direction_search import Directions, search
@@ -36,24 +37,6 @@ Progress = Callable[[int, int], None]
 
 # Shares of the observed range that the search is tried with, in place of flow time.
 REACHES = (0.1, 0.25, 0.5, 1.0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MapOptions:
-    """How people are moved; see `evenhand.audit_individual`."""
-
-    method: str
-    penalty: float
-    step: float
-    steps: int
-    schedule: str
-    flow_tolerance: float
-    limit: str
-    freeze: tuple[str, ...]
-    points: int
-    allow_unstable: bool
-    batch_rows: int | None
-    workers: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.audits.individual.folds import Fold, Plan
-from evenhand.audits.individual.moving import MapOptions, Moved, move
+from evenhand.audits.individual.moving import Moved, move
+from evenhand.audits.individual.options import MapOptions
 from evenhand.audits.individual.people import People
 from evenhand.audits.individual.region import Box, observed_box, stacked
 from evenhand.errors import DataError

@@ -39,29 +39,18 @@ takes d = 0; Example 5's index starts at 1; kernel distances are not squared; th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from evenhand.audits.projection.boundary import Distances, as_distances, find_boundary
-from evenhand.audits.projection.criteria import (
-    Conditions,
-    Criterion,
-    check_criterion,
-    own_conditions,
-    rate_conditions,
-)
-from evenhand.audits.projection.sample import Asked, ProjectionOptions, Sample, questions
+from evenhand.audits.options import complete, record, with_options
+from evenhand.audits.projection.boundary import as_distances, find_boundary
+from evenhand.audits.projection.criteria import Conditions, Criterion, own_conditions, rate_conditions
+from evenhand.audits.projection.options import ProjectionOptions, ProjectionSetting
+from evenhand.audits.projection.sample import Asked, Sample, questions
 from evenhand.audits.projection.words import not_computable, tell
-from evenhand.audits.verdict import settle
-from evenhand.errors import UsageError
-from evenhand.inference.multiplicity import METHODS as CORRECTIONS
-from evenhand.inference.pvalues import ALTERNATIVES
 from evenhand.intake.data import AuditData
-from evenhand.kernels.shared.seeds import RngLike, seed_of
+from evenhand.kernels.shared.seeds import seed_of
 from evenhand.kernels.transport.dual import project_cells
 from evenhand.kernels.transport.equal_rates import Sides, project_rates
 from evenhand.kernels.transport.limit_law import (
@@ -81,67 +70,14 @@ _FACTORS = (0.25, 0.5, 1.0, 2.0)  # bandwidths shown beside the one used
 _MANY_CELLS = 500  # beyond this a single condition is solved by sorting rows
 
 
-def audit_projection(
-    data: AuditData,
-    *,
-    criterion: str | Criterion = "equal_opportunity",
-    model: Any = None,
-    distance: ArrayLike | str | None = None,
-    attribute: str | Sequence[str] | None = None,
-    reference: Mapping[str, str] | str | None = None,
-    alternative: str = "two-sided",
-    epsilon: float = 0.0,
-    alpha: float = 0.05,
-    correction: str = "holm",
-    bandwidth: float | None = None,
-    distances: Distances | Mapping[str, Any] | None = None,
-    rows: bool = False,
-    beside: bool = True,
-    rng: RngLike = 0,
-    workers: int = 1,
-    progress: Callable[[str], None] | None = None,
-) -> AuditResult:
+@with_options(ProjectionOptions)
+def audit_projection(data: AuditData, asked: ProjectionOptions) -> AuditResult:
     """Test group fairness by projection, and say who would have to change.
 
     Parameters
     ----------
     data : AuditData
         Decisions, groups and, unless the criterion is ``"statistical_parity"``, outcomes.
-    criterion : str or Criterion
-        ``"equal_opportunity"``, ``"predictive_equality"``, ``"equalized_odds"``, ``"statistical_parity"``, or a
-        `Criterion` of one's own.
-    model : object, optional
-        A fitted classifier, or a callable from features to scores; the distance to its boundary is found over
-        `data.features`. See `evenhand.models`.
-    distance : array-like or str, optional
-        The distances themselves, or the feature column that holds them. ``"margin"`` takes score minus threshold,
-        with a warning.
-    attribute : str or sequence of str, optional
-        One attribute; or several, tested at once. By default each attribute gives a finding.
-    reference : mapping of str to str, or str, optional
-        The group others are compared with; the largest by default. It matters only with `epsilon` or one side.
-    alternative : {"two-sided", "greater", "less"}
-        One-sided: other groups have rates above (below) the reference's by more than epsilon.
-    epsilon : float
-        Tolerated difference of rates under the null hypothesis.
-    alpha : float
-        Error rate over all findings.
-    correction : str
-        How p-values are adjusted over the findings.
-    bandwidth : float, optional
-        Of the Gaussian kernel, in units of the distance; Silverman's rule by default.
-    distances : Distances or mapping, optional
-        Norm, scale, categorical columns, cost by group: how the distance is measured.
-    rows : bool
-        Put the records that would have to change into the evidence.
-    beside : bool
-        Put the group audit's tests of the same rates into the evidence; False saves their time.
-    rng : int, Generator or None
-        Seed of the search for the boundary of models that have no formula; nothing else is random.
-    workers : int
-        Taken as by every audit; nothing here is drawn, so nothing is spread.
-    progress : callable, optional
-        Called with a short text before each finding.
 
     Returns
     -------
@@ -160,32 +96,27 @@ def audit_projection(
     >>> str(found[0].verdict), found.evidence[0]["changes"]["people"]
     ('disparity', 109)
     """
-    options, asked, sample = _prepare(
-        data, criterion, model, distance, attribute, reference, alternative, epsilon, alpha, correction,
-        bandwidth, rows, beside, as_distances(distances), seed_of(rng),
-    )  # fmt: skip
-    below, above = options.band
+    setting, findings, sample = _prepare(data, asked)
+    below, above = setting.band
     told = []
-    for pairs in asked:
-        if progress is not None:
-            progress(f"projection: {options.criterion} of {', '.join(a.name for a, _ in pairs) or 'own tuple'}")
-        conditions = _conditions(criterion, data, pairs, sample)
+    for pairs in findings:
+        setting.say(f"projection: {setting.name} of {', '.join(a.name for a, _ in pairs) or 'own tuple'}")
+        conditions = _conditions(setting.criterion, data, pairs, sample)
         problem = _undefined(sample) or (conditions if isinstance(conditions, str) else "")
         if problem or isinstance(conditions, str):
-            told.append((not_computable(options, pairs, problem), {"warnings": list(sample.boundary.warnings)}))
+            told.append((not_computable(setting, pairs, problem), {"warnings": list(sample.boundary.warnings)}))
             continue
         cells, place = _cells(conditions, sample)
         found = _statistic(conditions, cells, sample, below, above)
-        laws = _reference(conditions, cells, place, sample, options.bandwidth)
-        told.append(tell(data, conditions, cells, place, found, laws, sample, options, pairs))
-    result = AuditResult(
+        laws = _reference(conditions, cells, place, sample, setting.bandwidth)
+        told.append(tell(data, conditions, cells, place, found, laws, sample, setting, pairs))
+    return AuditResult(
         audit="projection",
         findings=tuple(finding for finding, _ in told),
         evidence=tuple(evidence for _, evidence in told),
-        options={**asdict(options), "distance": dict(sample.boundary.described)},
+        options=record(setting, criterion=setting.name, distance=dict(sample.boundary.described)),
         notes=(*data.notes, *sample.boundary.notes),
     )
-    return settle([result], alpha=alpha, correction=correction)[0]
 
 
 def _statistic(
@@ -286,42 +217,13 @@ def _independent(phi: FloatArray) -> IntArray:
     return np.array(keep, dtype=np.int64)
 
 
-def _prepare(
-    data: AuditData,
-    criterion: str | Criterion,
-    model: Any,
-    distance: ArrayLike | str | None,
-    attribute: str | Sequence[str] | None,
-    reference: Mapping[str, str] | str | None,
-    alternative: str,
-    epsilon: float,
-    alpha: float,
-    correction: str,
-    bandwidth: float | None,
-    rows: bool,
-    beside: bool,
-    how: Distances,
-    seed: int,
-) -> tuple[ProjectionOptions, list[Asked], Sample]:
+def _prepare(data: AuditData, asked: ProjectionOptions) -> tuple[ProjectionSetting, list[Asked], Sample]:
     """Check the request against the data; the only place that raises errors about them."""
-    name = criterion.name if isinstance(criterion, Criterion) else check_criterion(criterion)
-    for word, value, allowed in (
-        ("alternative", alternative, ALTERNATIVES),
-        ("correction", correction, (*CORRECTIONS, "max-t")),
-    ):
-        if value not in allowed:
-            raise UsageError(f"`{word}` is `{value}`; allowed: {', '.join(f'`{a}`' for a in allowed)}.")
-    if not 0 < alpha < 1:
-        raise UsageError(f"`alpha` must lie between 0 and 1; got {alpha}.")
-    if not 0 <= epsilon < 1:
-        raise UsageError(f"`epsilon` must lie between 0 and 1; got {epsilon}.")
-    if bandwidth is not None and not (math.isfinite(bandwidth) and bandwidth > 0):
-        raise UsageError(f"`bandwidth` must be a number above 0; got {bandwidth}.")
-    asked: list[Asked] = [[]]
+    findings: list[Asked] = [[]]
     chosen: dict[str, str] = {}
-    if not isinstance(criterion, Criterion):
-        asked, chosen = questions(data, attribute, reference)
-    boundary = find_boundary(data, model, distance, how, seed)
+    if not isinstance(asked.criterion, Criterion):
+        findings, chosen = questions(data, asked.attribute, asked.reference)
+    boundary = find_boundary(data, asked.model, asked.distance, as_distances(asked.distances), seed_of(asked.rng))
     weight = np.ones(data.count.size) if data.weight is None else data.weight
     mass = data.count * weight
     shrink = float(data.count.sum()) / float(mass.sum()) if mass.sum() > 0 else 1.0
@@ -336,19 +238,15 @@ def _prepare(
         single=data.weight is None and bool(np.all(data.count == 1)),
         boundary=boundary,
     )
-    options = ProjectionOptions(
-        criterion=name,
-        attribute=None if attribute is None else (attribute,) if isinstance(attribute, str) else tuple(attribute),
+    one = asked.attribute
+    setting = complete(
+        ProjectionSetting,
+        asked,
+        attribute=None if one is None else (one,) if isinstance(one, str) else tuple(one),
         reference=chosen,
-        alternative=alternative,
-        epsilon=float(epsilon),
-        alpha=alpha,
-        correction=correction,
-        bandwidth=bandwidth,
-        rows=rows,
-        beside=beside,
+        epsilon=float(asked.epsilon),
     )
-    return options, asked, sample
+    return setting, findings, sample
 
 
 def _undefined(sample: Sample) -> str:

@@ -105,7 +105,7 @@ def find_boundary(data: AuditData, model: Any, distance: ArrayLike | str | None,
     model : object or None
         Anything `evenhand.models.audited_model` takes.
     distance : array-like, str or None
-        Distances, a feature column, or ``"margin"``.
+        Distances, a feature column, or ``"threshold"``.
     how : Distances
         How a model's distances are measured, and the cost by group.
     seed : int
@@ -118,7 +118,7 @@ def find_boundary(data: AuditData, model: Any, distance: ArrayLike | str | None,
     if (model is None) == (distance is None):
         raise UsageError(
             "The projection audit needs distances to the decision boundary: give either `model`, or `distance` (an "
-            "array, a feature column, or 'margin' for the score's margin)."
+            "array, a feature column, or 'threshold' for the score's distance from it)."
         )
     if data.moments is not None:
         raise DataError(
@@ -126,8 +126,8 @@ def find_boundary(data: AuditData, model: Any, distance: ArrayLike | str | None,
         )
     if model is not None:
         found = _from_model(data, model, how, seed)
-    elif isinstance(distance, str) and distance == "margin" and "margin" not in data.features:
-        found = _from_margin(data)
+    elif isinstance(distance, str) and distance == "threshold" and "threshold" not in data.features:
+        found = _from_threshold(data)
     else:
         found = _from_column(data, distance)
     return _priced(data, found, how.cost)
@@ -223,10 +223,10 @@ def _doubts(data: AuditData, measured: BoundaryDistance, how: Distances, stuck: 
         )
 
 
-def _from_margin(data: AuditData) -> Boundary:
+def _from_threshold(data: AuditData) -> Boundary:
     decision = _decision(data)
     if data.score is None:
-        raise DataError("`distance='margin'` needs a score. Name its column in `score`.")
+        raise DataError("`distance='threshold'` needs a score. Name its column in `score`.")
     if data.score_bins is not None:
         raise DataError(
             "The score was binned by the engine; margins need the scores themselves. Read with `rows='keep'`."
@@ -245,7 +245,7 @@ def _from_margin(data: AuditData) -> Boundary:
     return Boundary(
         decision=decision,
         distance=np.abs(data.score - cut),
-        described={"method": "margin", "threshold": cut, "scale": "units of the score"},
+        described={"method": "threshold", "threshold": cut, "scale": "units of the score"},
         warnings=(warning,),
     )
 

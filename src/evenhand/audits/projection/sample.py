@@ -1,8 +1,7 @@
-"""What a projection audit was asked, and the records it works on."""
+"""The records a projection audit works on, and the questions it asks of them."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,36 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.audits.projection.boundary import Boundary
-from evenhand.errors import DataError, UsageError, near_matches
+from evenhand.audits.reference import references
+from evenhand.errors import DataError
 from evenhand.intake import Attribute, AuditData
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 Asked = list[tuple[Attribute, int]]  # attributes of one finding, each with the code of its reference group
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectionOptions:
-    """What a projection audit was asked; see `audit_projection`."""
-
-    criterion: str
-    attribute: tuple[str, ...] | None
-    reference: Mapping[str, str]
-    alternative: str
-    epsilon: float
-    alpha: float
-    correction: str
-    bandwidth: float | None
-    rows: bool
-    beside: bool
-
-    @property
-    def band(self) -> tuple[float, float]:
-        """How far below and above 0 the conditions may lie under the null hypothesis."""
-        below = math.inf if self.alternative == "greater" else self.epsilon
-        above = math.inf if self.alternative == "less" else self.epsilon
-        return below, above
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -90,33 +67,9 @@ def questions(
         chosen = [[data.attribute(attribute)]]
     else:
         chosen = [[data.attribute(a) for a in dict.fromkeys(attribute)]]
-    names = list(dict.fromkeys(a.name for some in chosen for a in some))
-    if isinstance(reference, str):
-        if len(names) != 1:
-            raise UsageError(
-                f"`reference` is the single label `{reference}` but there are {len(names)} attributes. Give a mapping."
-            )
-        reference = {names[0]: reference}
-    for name in reference or {}:
-        if name not in names:
-            raise UsageError(
-                f"`reference` names the attribute `{name}`, which is not audited.{near_matches(name, names)}"
-            )
-    labels: dict[str, str] = {}
-    asked = []
-    for some in chosen:
-        pairs = []
-        for each in some:
-            if len(each.labels) < 2:
-                raise DataError(f"Attribute `{each.name}` has {len(each.labels)} group; at least 2 are needed.")
-            label = (reference or {}).get(each.name)
-            if label is not None and label not in each.labels:
-                raise UsageError(
-                    f"Reference `{each.name}={label}` is not a group in the data.{near_matches(label, each.labels)}"
-                )
-            sizes = np.bincount(each.codes, weights=data.count, minlength=len(each.labels))
-            code = int(np.argmax(sizes)) if label is None else each.labels.index(label)
-            labels[each.name] = each.labels[code]
-            pairs.append((each, code))
-        asked.append(pairs)
-    return asked, labels
+    audited = list({a.name: a for some in chosen for a in some}.values())
+    for each in audited:
+        if len(each.labels) < 2:
+            raise DataError(f"Attribute `{each.name}` has {len(each.labels)} group; at least 2 are needed.")
+    labels = references(data, reference, audited)
+    return [[(a, a.labels.index(labels[a.name])) for a in some] for some in chosen], labels

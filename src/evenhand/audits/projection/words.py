@@ -18,7 +18,8 @@ from evenhand.audits.projection.changes import (
     signed_histogram,
 )
 from evenhand.audits.projection.criteria import Conditions
-from evenhand.audits.projection.sample import Asked, ProjectionOptions, Sample
+from evenhand.audits.projection.options import ProjectionSetting
+from evenhand.audits.projection.sample import Asked, Sample
 from evenhand.intake.data import AuditData
 from evenhand.kernels.transport.limit_law import Law
 from evenhand.kernels.transport.projection import Cell, Projection
@@ -36,7 +37,7 @@ def tell(
     found: Projection,
     laws: Laws,
     sample: Sample,
-    options: ProjectionOptions,
+    options: ProjectionSetting,
     asked: Asked,
 ) -> tuple[Finding, dict[str, Any]]:
     """Put the finding and its evidence together.
@@ -55,7 +56,7 @@ def tell(
         Factor, bandwidth and limit law, the one used first.
     sample : Sample
         Decisions, distances, masses.
-    options : ProjectionOptions
+    options : ProjectionSetting
         What was asked.
     asked : list of (Attribute, int)
         Attributes with their reference.
@@ -203,13 +204,13 @@ def _counts(conditions: Conditions, sample: Sample, changes: Mapping[str, Any]) 
 
 
 def not_computable(
-    options: ProjectionOptions, asked: Asked, problem: str, groups: tuple[str, ...] | None = None
+    options: ProjectionSetting, asked: Asked, problem: str, groups: tuple[str, ...] | None = None
 ) -> Finding:
     """Return the finding of a question that these data cannot answer.
 
     Parameters
     ----------
-    options : ProjectionOptions
+    options : ProjectionSetting
         What was asked.
     asked : list of (Attribute, int)
         Attributes with their reference.
@@ -222,7 +223,7 @@ def not_computable(
     -------
     Finding
     """
-    name = options.criterion
+    name = options.name
     named = tuple(a.group_name(g) for a, _ in asked for g in range(len(a.labels)))
     return Finding(
         audit="projection",

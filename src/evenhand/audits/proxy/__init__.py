@@ -36,19 +36,20 @@ Symbols
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.audits.options import record, with_options
 from evenhand.audits.proxy.features import measure_features
-from evenhand.audits.proxy.fits import Asked, Nuisance, Scorer, learn, sample_of
+from evenhand.audits.proxy.fits import Asked, Nuisance, learn, sample_of
 from evenhand.audits.proxy.gap import gap_of
-from evenhand.audits.proxy.inputs import prepare, reference_of
-from evenhand.audits.proxy.options import ProxyOptions, check
+from evenhand.audits.proxy.inputs import Predictions, prepare
+from evenhand.audits.proxy.options import ProxyOptions, ProxySetting
 from evenhand.audits.proxy.sample import Pair, make_pair
 from evenhand.audits.proxy.scores import ranking, score_blocks
 from evenhand.audits.proxy.weights import CounterfactualWeights, describe, find_weights
@@ -68,21 +69,17 @@ from evenhand.audits.proxy.words import (
     too_few,
     warnings_of,
 )
-from evenhand.audits.verdict import settle
-from evenhand.errors import UsageError
+from evenhand.audits.reference import references
 from evenhand.inference.samples import Draws
 from evenhand.intake import Attribute, AuditData
 from evenhand.kernels.influence.descent import Pace
 from evenhand.kernels.influence.design import join
-from evenhand.kernels.influence.functionals import Functional, centre, functional
-from evenhand.kernels.shared.seeds import RngLike, seed_of, stream
+from evenhand.kernels.influence.functionals import centre
+from evenhand.kernels.shared.seeds import stream
 from evenhand.results import AuditResult, Finding, Interval
 
 FloatArray = NDArray[np.float64]
 IntervalAt = Callable[[float], Interval]
-
-# A part of the gap up to this is negligible unless the user says otherwise: one point of a rate.
-MARGIN = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -98,93 +95,14 @@ class ProxyResult(AuditResult):
     weights: Mapping[str, CounterfactualWeights]
 
 
-def audit_proxy(
-    data: AuditData,
-    *,
-    measure: str | Mapping[str, float] = "fpr",
-    attribute: str | None = None,
-    reference: Mapping[str, str] | str | None = None,
-    model: Any = None,
-    nuisance: Any = "logistic",
-    soft: bool | None = None,
-    pairs: bool = False,
-    blocks: Mapping[str, Sequence[str]] | None = None,
-    categorical: Sequence[str] = (),
-    alignment_penalty: float = 0.0,
-    margin: float | None = MARGIN,
-    alpha: float = 0.05,
-    level: float | None = None,
-    correction: str = "holm",
-    folds: int = 5,
-    l2: float = 1.0,
-    interactions: bool = True,
-    max_rows: int = 50_000,
-    step: float = 0.1,
-    max_steps: int = 200,
-    tolerance: float = 1e-3,
-    patience: int = 6,
-    n_resamples: int = 9999,
-    progress: Callable[[str], None] | None = None,
-    rng: RngLike = 0,
-    workers: int = 1,
-) -> ProxyResult:
+@with_options(ProxyOptions)
+def audit_proxy(data: AuditData, asked: ProxyOptions) -> ProxyResult:
     """Find the features that carry a disparity, and the population that would show none.
 
     Parameters
     ----------
     data : AuditData
         With features, and scores or decisions (or a `model`).
-    measure : str or mapping of str to float
-        ``fpr``, ``fnr``, ``fdr``, ``sp`` (statistical parity), ``accuracy``, ``cal`` (calibration error),
-        ``da`` (distribution alignment), or a combination such as ``{"fpr": 0.5, "fnr": 0.5}``.
-    attribute : str, optional
-        The attribute audited; by default all.
-    reference : mapping of str to str, or str, optional
-        The group the others are compared with; by default the largest.
-    model : object with predict_proba or predict, or callable, optional
-        The audited model, asked for predictions at changed features. Without it they come from a surrogate
-        learned from the scores.
-    nuisance : {"logistic", "boosting"} or estimator
-        Learner of P(Y|X,S) and P(S|X).
-    soft : bool, optional
-        Audit scores (True) or decisions (False); by default scores where they are probabilities.
-    pairs : bool
-        Score pairs of features too; in the evidence of the gap.
-    blocks : mapping of str to sequence of str, optional
-        Columns that are one feature, such as the dummies of a one-hot coding.
-    categorical : sequence of str
-        Numeric columns that are codes of categories.
-    alignment_penalty : float
-        Lambda of ``da``.
-    margin : float or None
-        The largest part of the gap that counts as negligible: a feature is a `disparity` when it is shown to carry
-        more, and `equivalent` when it is shown to carry less. With None or 0 any part counts. The gap itself is
-        tested for any difference.
-    alpha : float
-        Error rate over all findings.
-    level : float, optional
-        Coverage of each interval, ``1 - alpha`` by default.
-    correction : {"holm", "bonferroni", "bh", "none"}
-        How p-values are adjusted over the findings.
-    folds : int
-        Folds for cross-fitting; the first also judges the descent.
-    l2 : float
-        Penalty of the logistic nuisance models.
-    interactions : bool
-        Give the logistic outcome model the products of features it is shown to miss.
-    max_rows : int
-        Records a proxy score averages over; the interval knows about it.
-    step, max_steps, tolerance, patience
-        The descent; see `evenhand.kernels.influence.descent.Pace`.
-    n_resamples : int
-        Random permutations behind the gap's p-value, where it is neither exact nor by a limit law; a small one gets
-        more.
-    progress : callable, optional
-        Called with a sentence before each part of the work.
-    rng : int, Generator or None
-        Seed.
-    workers : int
-        Threads; the answer does not depend on it.
 
     Returns
     -------
@@ -206,66 +124,36 @@ def audit_proxy(
     >>> [(f.measure, str(f.verdict)) for f in audit_proxy(data, measure="sp", reference="0")]
     [('sp', 'disparity'), ('sp:x', 'disparity'), ('sp:noise', 'equivalent')]
     """
-    form = functional(measure, alignment_penalty)
-    seed = seed_of(rng)
-    if isinstance(workers, bool) or int(workers) != workers or workers < 1:
-        raise UsageError(f"`workers` must be a whole number of at least 1; got {workers}.")
-    checked = check(
-        ProxyOptions(
-            measure=str(form),
-            alignment_penalty=form.penalty,
-            nuisance=nuisance if isinstance(nuisance, str) else type(nuisance).__name__,
-            soft=soft is not False,
-            pairs=pairs,
-            blocks={k: tuple(v) for k, v in (blocks or {}).items()},
-            categorical=tuple(categorical),
-            folds=folds,
-            l2=l2,
-            interactions=interactions,
-            max_rows=max_rows,
-            step=step,
-            max_steps=max_steps,
-            tolerance=tolerance,
-            patience=patience,
-            n_resamples=n_resamples,
-            margin=margin or None,
-            alpha=alpha,
-            level=1 - alpha if level is None else level,
-            correction=correction,
-        )
-    )
-    options, scorer, h, score = prepare(data, form, model, soft, checked)
-    say = progress or _silent
+    setting, predictions = prepare(data, asked)
     findings: list[Finding] = []
     evidence: list[Mapping[str, Any]] = []
     weights: dict[str, CounterfactualWeights] = {}
     makers: list[IntervalAt | None] = []
     notes = list(data.notes)
-    chosen = data.attributes if attribute is None else (data.attribute(attribute),)
+    chosen = data.attributes if asked.attribute is None else (data.attribute(asked.attribute),)
+    labels = references(data, asked.reference, chosen)
     for one in chosen:
-        base = reference_of(data, one, reference, len(chosen))
+        base = one.labels.index(labels[one.name])
         for code in range(len(one.labels)):
             if code == base:
                 continue
-            say(f"proxy: {options.measure} of {one.group_name(code)}")
-            block = _audit_group(data, one, code, base, form, options, scorer, h, score, nuisance, seed, workers, say)
+            setting.say(f"proxy: {setting.form} of {one.group_name(code)}")
+            block = _audit_group(data, one, code, base, setting, predictions)
             findings += block.findings
             evidence += block.evidence
             makers += block.interval_at
             if block.weights is not None:
                 weights[one.group_name(code)] = block.weights
             notes += [block.note] * bool(block.note)
-    result = ProxyResult(
+    return ProxyResult(
         audit="proxy",
         findings=tuple(findings),
         evidence=tuple(evidence),
-        options={**asdict(options), "seed": seed},
+        options=record(setting, measure=str(setting.form), nuisance=setting.learner),
         notes=tuple(notes),
         interval_at=tuple(makers),
         weights=weights,
     )
-    settled = settle([result], alpha=alpha, correction=correction)[0]
-    return settled if isinstance(settled, ProxyResult) else result
 
 
 class Block(NamedTuple):
@@ -279,44 +167,33 @@ class Block(NamedTuple):
 
 
 def _audit_group(
-    data: AuditData,
-    attribute: Attribute,
-    code: int,
-    base: int,
-    form: Functional,
-    options: ProxyOptions,
-    scorer: Scorer | None,
-    h: FloatArray,
-    score: FloatArray,
-    nuisance: Any,
-    seed: int,
-    workers: int,
-    say: Callable[[str], None],
+    data: AuditData, attribute: Attribute, code: int, base: int, setting: ProxySetting, predictions: Predictions
 ) -> Block:
     """Ask one group against its reference: the gap, the features, the counterfactual, and a note."""
+    form, say, scorer = setting.form, setting.say, predictions.scorer
     names = (attribute.group_name(code), attribute.group_name(base))
-    pair = make_pair(data, attribute, code, base, h, score, options)
+    pair = make_pair(data, attribute, code, base, predictions.h, predictions.score, setting)
     note = own_note(pair.own, names)
     counts = counts_of(pair, names)
     reason = too_few(pair, form, names)
-    draws = Draws(seed=seed, name=f"proxy/{form}", n_resamples=options.n_resamples, workers=workers)
+    draws = Draws(seed=setting.seed, name=f"proxy/{form}", n_resamples=setting.n_resamples, workers=setting.workers)
     weighted = data.weight is not None
     if reason:
-        rest = not_computable(pair, form, options, names, counts, reason)
+        rest = not_computable(pair, form, setting, names, counts, reason)
         return Block(*rest, [None] * len(rest[0]), None, note)
-    averaged = _averaged(pair, options.max_rows)
+    averaged = _averaged(pair, setting.max_rows)
     say(f"proxy: nuisance models of {names[0]}")
-    how = Nuisance(learner=nuisance, l2=options.l2, interactions=options.interactions)
+    how = Nuisance(learner=setting.nuisance, l2=setting.l2, interactions=setting.interactions)
     fits = learn(pair, form, how, scorer, data.features)
-    gap = gap_of(pair, fits, form, level=options.level, draws=draws, weighted=weighted)
+    gap = gap_of(pair, fits, form, level=setting.level, draws=draws, weighted=weighted)
     say(f"proxy: features of {names[0]}")
     at = centre(form, sample_of(pair, fits, form))
     blocks = pair.candidates
     if isinstance(fits.sources.h, Asked):
         fits.sources.h.ahead((*blocks, *pair.fine_candidates), averaged)
     scores = score_blocks(blocks, pair, fits, at, averaged)
-    parts = measure_features(pair, fits, at, scores, gap, options.level)
-    ranks = ranking(scores, seed, options.level, firm=not fits.no_interval)
+    parts = measure_features(pair, fits, at, scores, gap, setting.level)
+    ranks = ranking(scores, setting.seed, setting.level, firm=not fits.no_interval)
     say(f"proxy: counterfactual population of {names[0]}")
     weights = find_weights(
         pair,
@@ -325,26 +202,26 @@ def _audit_group(
         names=(attribute.name, attribute.labels[code], attribute.labels[base]),
         scorer=scorer,
         pace=Pace(
-            step=options.step, max_steps=options.max_steps, tolerance=options.tolerance, patience=options.patience
+            step=setting.step, max_steps=setting.max_steps, tolerance=setting.tolerance, patience=setting.patience
         ),
     )
-    features = [feature_finding(p, form, options, names, counts, fits) for p in parts]
+    features = [feature_finding(p, form, setting, names, counts, fits) for p in parts]
     behind = [
-        feature_evidence(p, rank, gap, form, options, names, f, fits)
+        feature_evidence(p, rank, gap, form, setting, names, f, fits)
         for p, rank, f in zip(parts, ranks, features, strict=True)
     ]
     joined: list[dict[str, Any]] = []
-    if options.pairs:
+    if setting.pairs:
         say(f"proxy: pairs of features of {names[0]}")
         two = list(combinations(blocks, 2))
         both = score_blocks([join(a, b) for a, b in two], pair, fits, at, averaged)
         joined = pair_rows(two, both, {p.block.name: p.score for p in parts})
-    findings = [gap_finding(gap, form, options, names, counts), *features]
+    findings = [gap_finding(gap, form, setting, names, counts), *features]
     evidence: list[Mapping[str, Any]] = [
         {
             "kind": "gap",
-            "fact": gap_fact(gap, form, names, soft=options.soft),
-            "planning": planning(gap, options.alpha),
+            "fact": gap_fact(gap, form, names, soft=setting.soft),
+            "planning": planning(gap, setting.alpha),
             "values": {names[0]: gap.values[0], names[1]: gap.values[1]},
             "test": gap.method,
             "pvalue_floor": gap.floor,
@@ -358,7 +235,7 @@ def _audit_group(
         },
         *behind,
     ]
-    still = constant_findings(pair, form, options, names, counts)
+    still = constant_findings(pair, form, setting, names, counts)
     findings += still[0]
     makers: list[IntervalAt | None] = [gap.interval_at, *(interval_maker(p, fits) for p in parts)]
     makers += [None] * (len(findings) - len(makers))
@@ -371,7 +248,3 @@ def _averaged(pair: Pair, max_rows: int) -> NDArray[np.int64]:
     if len(rows) <= max_rows:
         return rows
     return np.sort(stream(0, "proxy/rows").permutation(rows)[:max_rows])
-
-
-def _silent(_: str) -> None:
-    return None

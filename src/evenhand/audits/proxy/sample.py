@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.audits.proxy.options import ProxyOptions
+from evenhand.audits.proxy.options import ProxySetting
 from evenhand.errors import DataError
 from evenhand.intake import Attribute, AuditData
 from evenhand.kernels.influence.design import Block, Design, make_design
@@ -86,7 +86,7 @@ class Pair:
 
 
 def make_pair(
-    data: AuditData, attribute: Attribute, code: int, base: int, h: FloatArray, score: FloatArray, options: ProxyOptions
+    data: AuditData, attribute: Attribute, code: int, base: int, h: FloatArray, score: FloatArray, options: ProxySetting
 ) -> Pair:
     """Code the rows of two groups, join identical ones and deal them out to folds.
 
@@ -100,7 +100,7 @@ def make_pair(
         Codes of the group and of its reference.
     h, score : ndarray, shape (rows,)
         Prediction, and the score behind it.
-    options : ProxyOptions
+    options : ProxySetting
         Folds, blocks and categorical columns. The deal is the same for any seed: estimates do not depend on it.
 
     Returns

@@ -38,115 +38,49 @@ are counted and have a margin; levels at horizons inside the sample are counted 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.audits.margin import parse_margin
+from evenhand.audits.options import complete, record, with_options
+from evenhand.audits.reference import references
 from evenhand.audits.tail.findings import (
     Raw,
-    TailOptions,
     chosen_horizon,
     difference_finding,
     level_finding,
     refused,
 )
 from evenhand.audits.tail.group_tail import GroupTail, Request, group_tail
-from evenhand.audits.verdict import settle
-from evenhand.errors import DataError, UsageError, near_matches
+from evenhand.audits.tail.options import TailOptions, TailSetting
+from evenhand.errors import DataError, UsageError
 from evenhand.generators import extend_tail
-from evenhand.inference.multiplicity import METHODS as CORRECTIONS
 from evenhand.intake import Attribute, AuditData
-from evenhand.kernels.shared.seeds import RngLike, seed_of
+from evenhand.kernels.shared.seeds import seed_of
 from evenhand.models import AuditedModel, audited_model
-from evenhand.models.counterfactual import Columns, Flip, flip_values, recorded_as
+from evenhand.models.counterfactual import Columns, flip_values, recorded_as
 from evenhand.results import AuditResult
 
 FloatArray = NDArray[np.float64]
 # A group's rows as they are and as members of another: (rows' columns, other code) -> two scores, higher is better.
 Scores = Callable[[Columns, int], tuple[FloatArray, FloatArray]]
 
-MARGIN = 0.01  # one point of a score from 0 to 1; one hundredth of another score's range
+_POINT = 0.01  # one point of a score from 0 to 1; one hundredth of another score's range
 
 
-def audit_tail(
-    data: AuditData,
-    *,
-    model: Any,
-    attribute: str | None = None,
-    flip: Flip | None = None,
-    reference: Mapping[str, str] | str | None = None,
-    horizon: float | None = None,
-    k: int | None = None,
-    favourable: str = "high",
-    positive: Any = None,
-    score_range: tuple[float, float] | None = None,
-    margin: float | str | None = "default",
-    alpha: float = 0.05,
-    level: float | None = None,
-    correction: str = "holm",
-    printed: bool = False,
-    generator: Any = "light",
-    time_limit: float = 60.0,
-    n_resamples: int = 999,
-    workers: int = 1,
-    progress: Callable[[str], None] | None = None,
-    rng: RngLike = 0,
-) -> AuditResult:
+@with_options(TailOptions)
+def audit_tail(data: AuditData, asked: TailOptions) -> AuditResult:
     """Estimate how badly the worst-treated members of each group are treated for their membership alone.
 
     Parameters
     ----------
     data : AuditData
         With features, among them the columns that record the attribute.
-    model : object
-        A fitted estimator or pipeline, an ONNX file, a torch module, or a callable from columns to scores.
-    attribute : str, optional
-        The protected attribute; by default each one.
-    flip : str, sequence of str, mapping or callable, optional
-        Columns that change together when the attribute does; by default the column of the attribute's name. A
-        mapping gives each label's values; a function takes columns and a label.
-    reference : mapping of str to str, or str, optional
-        The group others are compared with; the largest by default.
-    horizon : float, optional
-        Decisions over which worst cases are compared, at least 10. By default the longest of 10, 20, 50, 100, 200, 500
-        and 1000 for which the smaller group of a pair has ten times as many rows, so that counting decides.
-    k : int, optional
-        How many of the largest values make the tail; by default the exponentiality test chooses.
-    favourable : {"high", "low"}
-        Which scores people would rather have.
-    positive : object, optional
-        The class whose probability is the score; by default the one that counts as 1 in the data.
-    score_range : tuple of float, optional
-        Smallest and largest possible score; (0, 1) for probabilities, else no limit.
-    margin : float, "default" or None
-        A change (and a difference of changes) that counts as negligible: a verdict needs more. By default one point,
-        0.01, of a score from 0 to 1, and of another score one hundredth of the range that its middle nine tenths cover;
-        None or 0 asks for any change at all.
-    alpha : float
-        Error rate over all findings.
-    level : float, optional
-        Coverage of each interval, ``1 - alpha`` by default.
-    correction : {"holm", "bonferroni", "bh", "none"}
-        How p-values are adjusted over the findings.
-    printed : bool
-        Judge exponentiality by the limits as printed instead of the calibrated ones.
-    generator : {"light", "ctgan", "tvae", "none"} or object
-        What makes more rows of a group whose own do not suffice; an object has `fit` and `sample`. Generated rows
-        never enter an estimate or a test, they are reported apart.
-    time_limit : float
-        Seconds that generating may take per group.
-    n_resamples : int
-        Samples of the fitted law that check it, at most 199 of them. Verdicts use no random draws.
-    workers : int
-        Accepted for all audits; this one uses one thread.
-    progress : callable, optional
-        Called with a short text before each piece of work.
-    rng : int, Generator or None
-        Seed.
 
     Returns
     -------
@@ -166,36 +100,26 @@ def audit_tail(
     >>> round(women.estimate, 3), round(float(np.tanh(0.8 / 4)), 3)  # the exact worst case of this model
     (0.197, 0.197)
     """
-    scorer, options, asked = _prepare(
-        data, model, attribute, reference, horizon, k, favourable, positive, score_range, margin, alpha, level,
-        correction, printed, generator, time_limit, n_resamples, rng,
-    )  # fmt: skip
+    scorer, setting, attributes = _prepare(data, asked)
     raw: list[Raw] = []
-    for one in asked:
-        values = flip_values(data.features, one.name, one.labels, one.codes, flip)
+    for one in attributes:
+        values = flip_values(data.features, one.name, one.labels, one.codes, asked.flip)
         if isinstance(values, str):
-            raw.extend(refused(one, options, values))
+            raw.extend(refused(one, setting, values))
             continue
-        raw.extend(_questions(data, one, _scores(scorer, one, values, options), options, generator, progress))
-    result = AuditResult(
+        raw.extend(_questions(data, one, _scores(scorer, one, values, setting), setting))
+    generator = setting.generator if isinstance(setting.generator, str) else type(setting.generator).__name__
+    return AuditResult(
         audit="tail",
         findings=tuple(finding for finding, _, _ in raw),
         evidence=tuple(evidence for _, evidence, _ in raw),
-        options=asdict(options) | {"model": scorer.name},
+        options=record(setting, generator=generator, model=scorer.name),
         notes=data.notes,
         interval_at=tuple(interval for _, _, interval in raw),
     )
-    return settle([result], alpha=alpha, correction=correction)[0]
 
 
-def _questions(
-    data: AuditData,
-    attribute: Attribute,
-    scores: Scores,
-    options: TailOptions,
-    generator: Any,
-    progress: Callable[[str], None] | None,
-) -> Iterator[Raw]:
+def _questions(data: AuditData, attribute: Attribute, scores: Scores, options: TailSetting) -> Iterator[Raw]:
     """Ask each pair of groups: who is treated worse at worst, and how badly each."""
     b = attribute.labels.index(options.reference[attribute.name])
     pairs = [(a, b) for a in range(len(attribute.labels)) if a != b]
@@ -227,8 +151,7 @@ def _questions(
         horizon = chosen_horizon(smaller) if options.horizon is None else options.horizon
         found = []
         for own, other in ((a, b), (b, a)):
-            if progress is not None:
-                progress(f"tail: {attribute.group_name(own)}")
+            options.say(f"tail: {attribute.group_name(own)}")
             group = group_tail(
                 attribute.group_name(own),
                 attribute.group_name(other),
@@ -236,7 +159,9 @@ def _questions(
                 horizon,
                 request,
             )
-            found.append(_extended(group, data, attribute, own, other, scores, horizon, options, generator, progress))
+            mine = attribute.codes == own
+            people = {n: np.repeat(c[mine], data.count[mine]) for n, c in data.features.items()}
+            found.append(_extended(group, people, partial(_change, scores, other), horizon, options))
         yield difference_finding(found[0], found[1], horizon, options)
         yield from (level_finding(group, horizon, options) for group in found)
 
@@ -250,44 +175,33 @@ def _group_scores(
     return np.repeat(before, times), np.repeat(after, times)
 
 
+def _change(scores: Scores, other: int, made: Columns) -> FloatArray:
+    before, after = scores(made, other)
+    return after - before
+
+
 def _extended(
-    group: GroupTail,
-    data: AuditData,
-    attribute: Attribute,
-    own: int,
-    other: int,
-    scores: Scores,
-    horizon: float,
-    options: TailOptions,
-    generator: Any,
-    progress: Callable[[str], None] | None,
+    group: GroupTail, rows: Columns, change: Callable[[Columns], FloatArray], horizon: float, options: TailSetting
 ) -> GroupTail:
     """Ask a generator where a group's own rows give no level and are not in steps."""
     atoms = group.ties is not None and group.ties.atoms
     known = not math.isnan(group.level_at(horizon, options.level).value)
     if known or atoms or options.generator == "none" or group.cd.size < 20:
         return group
-    mine = attribute.codes == own
-    rows = {n: np.repeat(c[mine], data.count[mine]) for n, c in data.features.items()}
-
-    def change(made: Columns) -> FloatArray:
-        before, after = scores(made, other)
-        return after - before
-
     suggestion = extend_tail(
         rows,
         change,
-        generator,
+        options.generator,
         horizon=horizon,
         upper=options.span,
         seed=options.seed,
         time_limit=options.time_limit,
-        progress=progress,
+        progress=options.progress,
     )
     return replace(group, synthetic=suggestion)
 
 
-def _scores(scorer: AuditedModel, attribute: Attribute, values: Any, options: TailOptions) -> Scores:
+def _scores(scorer: AuditedModel, attribute: Attribute, values: Any, options: TailSetting) -> Scores:
     """Return scores of rows in both records, higher is better. [monjezi2025] Definition III.1."""
 
     def scores(columns: Columns, other: int) -> tuple[FloatArray, FloatArray]:
@@ -300,12 +214,7 @@ def _scores(scorer: AuditedModel, attribute: Attribute, values: Any, options: Ta
     return scores
 
 
-def _prepare(
-    data: AuditData, model: Any, attribute: str | None, reference: Mapping[str, str] | str | None,
-    horizon: float | None, k: int | None, favourable: str, positive: Any, score_range: tuple[float, float] | None,
-    margin: float | str | None, alpha: float, level: float | None, correction: str, printed: bool, generator: Any,
-    time_limit: float, n_resamples: int, rng: RngLike,
-) -> tuple[AuditedModel, TailOptions, tuple[Attribute, ...]]:  # fmt: skip
+def _prepare(data: AuditData, asked: TailOptions) -> tuple[AuditedModel, TailSetting, tuple[Attribute, ...]]:
     """Check the request against the data; the only place that raises errors about them."""
     if not data.features:
         raise DataError("The tail audit asks the model about changed records and needs `features`. None were given.")
@@ -315,52 +224,31 @@ def _prepare(
             "averaged. Leave `weight` out, draw rows in proportion to it first, or pass whole-number counts as "
             "`weight_kind='frequency'`."
         )
-    asked = data.attributes if attribute is None else (data.attribute(attribute),)
-    if not asked:
+    attributes = data.attributes if asked.attribute is None else (data.attribute(asked.attribute),)
+    if not attributes:
         raise DataError("No group column was given. Name at least one in `groups`.")
-    for name, value, allowed in (
-        ("favourable", favourable, ("high", "low")),
-        ("correction", correction, (*CORRECTIONS, "max-t")),
-        ("generator", generator if isinstance(generator, str) else "light", ("light", "ctgan", "tvae", "none")),
-    ):
-        if value not in allowed:
-            raise UsageError(f"`{name}` is `{value}`.{near_matches(value, allowed)}")
-    for name, number, low, high in (
-        ("alpha", alpha, 0, 1),
-        ("level", 0.5 if level is None else level, 0, 1),
-        ("horizon", 10 if horizon is None else horizon, 9.999, 1e12),
-        ("k", 50 if k is None else k, 19, 501),
-        ("n_resamples", n_resamples, 98, 1e7),
-        ("time_limit", time_limit, 0, 1e7),
-    ):
-        if not low < number < high:
-            raise UsageError(f"`{name}` must lie between {math.ceil(low)} and {high:g}; got {number}.")
-    bounds = None if margin in ("default", None, 0) else parse_margin(margin)
-    if bounds is not None and bounds.ratio:
-        raise UsageError(f"The tail audit takes a difference as margin, such as 0.05; got `{margin}`.")
-    scorer = audited_model(model, data, positive=positive)
-    if score_range is None:
-        known = scorer.probability or data.score_kind == "probability"
-        score_range = (0.0, 1.0) if known else (-math.inf, math.inf)
-    span = float(score_range[1] - score_range[0])
+    reference = references(data, asked.reference, attributes)
+    scorer = audited_model(asked.model, data, positive=asked.positive)
+    known = scorer.probability or data.score_kind == "probability"
+    low, high = asked.score_range or ((0.0, 1.0) if known else (-math.inf, math.inf))
+    span = float(high - low)
+    bounds = None if asked.margin in ("default", None, 0) else parse_margin(asked.margin)
     if bounds is not None and bounds.value >= span:
-        raise UsageError(f"A margin of {margin} is as large as the score's range of {span:g}, which no change exceeds.")
-    options = TailOptions(
-        reference=_references(asked, reference, data.count),
-        horizon=None if horizon is None else float(horizon),
-        k=k,
-        favourable=favourable,
-        score_range=(float(score_range[0]), float(score_range[1])),
-        margin=_default_margin(scorer, data, span) if margin == "default" else None if bounds is None else bounds.value,
-        alpha=alpha,
-        level=1 - alpha if level is None else level,
-        printed=printed,
-        generator=generator if isinstance(generator, str) else type(generator).__name__,
-        time_limit=time_limit,
-        n_resamples=int(n_resamples),
-        seed=seed_of(rng),
+        raise UsageError(
+            f"A margin of {asked.margin} is as large as the score's range of {span:g}, which no change exceeds."
+        )
+    margin = None if bounds is None else bounds.value
+    setting = complete(
+        TailSetting,
+        asked,
+        reference=reference,
+        horizon=None if asked.horizon is None else float(asked.horizon),
+        score_range=(float(low), float(high)),
+        margin=_default_margin(scorer, data, span) if asked.margin == "default" else margin,
+        level=asked.coverage,
+        seed=seed_of(asked.rng),
     )
-    return scorer, options, asked
+    return scorer, setting, attributes
 
 
 def _default_margin(scorer: AuditedModel, data: AuditData, span: float) -> float:
@@ -369,25 +257,4 @@ def _default_margin(scorer: AuditedModel, data: AuditData, span: float) -> float
         seen = scorer.score(data.features)
         low, high = np.quantile(seen, [0.05, 0.95])
         span = 1.0 if seen.min() >= 0 and seen.max() <= 1 else float(high - low)
-    return float(f"{MARGIN * span:.2g}") or MARGIN
-
-
-def _references(
-    asked: tuple[Attribute, ...], wanted: Mapping[str, str] | str | None, count: NDArray[np.int64]
-) -> dict[str, str]:
-    if isinstance(wanted, str):
-        wanted = {one.name: wanted for one in asked}
-    found = {}
-    for one in asked:
-        label = str((wanted or {}).get(one.name, _largest(one, count)))
-        if label not in one.labels:
-            raise UsageError(
-                f"Reference `{one.name}={label}` is not a group in the data.{near_matches(label, one.labels)}"
-            )
-        found[one.name] = label
-    return found
-
-
-def _largest(attribute: Attribute, count: NDArray[np.int64]) -> str:
-    sizes = np.bincount(attribute.codes, weights=count, minlength=len(attribute.labels))
-    return attribute.labels[int(np.argmax(sizes))]
+    return float(f"{_POINT * span:.2g}") or _POINT

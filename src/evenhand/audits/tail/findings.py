@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from evenhand.audits.tail.evidence import summary
 from evenhand.audits.tail.group_tail import GroupTail
+from evenhand.audits.tail.options import TailSetting
 from evenhand.audits.tail.words import (
     difference_sentence,
     generated_sentence,
@@ -30,30 +30,6 @@ Raw = tuple[Finding, Mapping[str, Any], IntervalAt | None]
 # A horizon is chosen so that the smaller group has so many rows for each decision of it.
 ROWS_PER_DECISION = 10
 CHOSEN = (1000.0, 500.0, 200.0, 100.0, 50.0, 20.0, 10.0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TailOptions:
-    """What a tail audit was asked; see `audit_tail`."""
-
-    reference: Mapping[str, str]
-    horizon: float | None
-    k: int | None
-    favourable: str
-    score_range: tuple[float, float]
-    margin: float | None
-    alpha: float
-    level: float
-    printed: bool
-    generator: str
-    time_limit: float
-    n_resamples: int
-    seed: int
-
-    @property
-    def span(self) -> float:
-        """Length of the score's range: the largest change a flip can make."""
-        return self.score_range[1] - self.score_range[0]
 
 
 def chosen_horizon(rows: int) -> float:
@@ -77,7 +53,7 @@ def chosen_horizon(rows: int) -> float:
     return next((m for m in CHOSEN if rows >= ROWS_PER_DECISION * m), CHOSEN[-1])
 
 
-def difference_finding(a: GroupTail, b: GroupTail, horizon: float, options: TailOptions) -> Raw:
+def difference_finding(a: GroupTail, b: GroupTail, horizon: float, options: TailSetting) -> Raw:
     """Compare two groups at the common horizon.
 
     Parameters
@@ -86,7 +62,7 @@ def difference_finding(a: GroupTail, b: GroupTail, horizon: float, options: Tail
         The group and its reference.
     horizon : float
         Decisions.
-    options : TailOptions
+    options : TailSetting
         What was asked.
 
     Returns
@@ -138,7 +114,7 @@ def difference_finding(a: GroupTail, b: GroupTail, horizon: float, options: Tail
     return finding, evidence, interval
 
 
-def level_finding(group: GroupTail, horizon: float, options: TailOptions) -> Raw:
+def level_finding(group: GroupTail, horizon: float, options: TailSetting) -> Raw:
     """State one group's worst case at the common horizon, and test whether it lies above the margin.
 
     Parameters
@@ -147,7 +123,7 @@ def level_finding(group: GroupTail, horizon: float, options: TailOptions) -> Raw
         With or without a fit.
     horizon : float
         Decisions.
-    options : TailOptions
+    options : TailSetting
         What was asked.
 
     Returns
@@ -220,7 +196,7 @@ def _not_computable(
     return finding, shown, None
 
 
-def refused(attribute: Attribute, options: TailOptions, reason: str) -> Iterator[Raw]:
+def refused(attribute: Attribute, options: TailSetting, reason: str) -> Iterator[Raw]:
     """Give every comparison of an attribute the same reason why there is no answer."""
     b = attribute.labels.index(options.reference[attribute.name])
     for a in range(len(attribute.labels)):

@@ -1,0 +1,83 @@
+"""What a group audit can be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from evenhand.audits.margin import Margin, check_reach, parse_margin
+from evenhand.audits.options import ThreadedOptions, option
+from evenhand.inference.pvalues import ALTERNATIVES
+from evenhand.metrics import Metric, resolve
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupOptions(ThreadedOptions):
+    """What a group audit is asked."""
+
+    metrics: Sequence[str | Metric] | str | Metric | None = option(
+        None,
+        "Names of the catalogue (`evenhand.METRICS`) or metrics of one's own. By default a few that the columns allow.",
+        kind="sequence of str or Metric, optional",
+        positional=True,
+    )
+    reference: Mapping[str, str] | str | None = option(
+        None,
+        'The group each attribute\'s other groups are compared with, such as ``{"sex": "Male"}``; by default the '
+        "largest group.",
+        kind="mapping of str to str, or str, optional",
+    )
+    compare: str = option(
+        "reference",
+        "Against the reference, or all pairs.",
+        words=("reference", "pairs"),
+        offer=("pairs", "all pairs of groups in place of the reference"),
+    )
+    ratio: bool = option(
+        False,
+        "Report ratios instead of differences. The p-value is the same: equal values have difference 0 and ratio 1.",
+        offer=(True, "ratios in place of differences"),
+    )
+    margin: float | str | Margin | None = option(
+        None,
+        'What counts as negligible: ``0.05``, ``"ratio:0.9"``, ``"four-fifths"``. A ratio margin implies `ratio`. With '
+        "one, `disparity` means shown beyond it and `equivalent` shown inside it; a margin that no value can exceed is "
+        "refused.",
+        kind="float or str, optional",
+        offer=(0.05, 'what counts as negligible: a difference, "ratio:0.9" or "four-fifths"'),
+    )
+    alternative: str = option("two-sided", "Of the group's value compared with the reference's.", words=ALTERNATIVES)
+    n_resamples: int = option(9999, "Random permutations, where the distribution is not exact.", least=99)
+    method: str = option(
+        "auto",
+        'Reference distribution; "auto" takes the best that holds its level.',
+        words=("auto", "exact", "permutation", "limit"),
+    )
+    permute: str = option(
+        "auto",
+        'Which rows swap groups. "all" and "outcome" are the paper\'s two schemes.',
+        words=("auto", "denominator", "outcome", "all"),
+    )
+    variance: str = option(
+        "auto",
+        'The studentising variance of rates under "all" and "outcome": "unpooled" is the form the paper prints, "none" '
+        "does not studentise. Both are there for comparison and do not hold their level.",
+        words=("auto", "null", "unpooled", "none"),
+    )
+    midp: bool = option(False, "Mid-p for exact tests: more power, level not guaranteed.")
+
+    def check(self) -> None:
+        """Refuse an unknown metric, and a margin that is not understood or that no value can exceed."""
+        margin = parse_margin(self.margin)
+        for metric in () if self.metrics is None else resolve(self.metrics):
+            check_reach(margin, metric.name, metric.high - metric.low)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSetting(GroupOptions):
+    """What a group audit works with: its options, and what the data and other options decide."""
+
+    metrics: tuple[Metric, ...]
+    reference: Mapping[str, str]
+    margin: Margin | None
+    level: float

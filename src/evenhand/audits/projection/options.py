@@ -1,0 +1,99 @@
+"""What a projection audit can be asked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from evenhand.audits.options import AuditOptions, option
+from evenhand.audits.projection.boundary import Distances, as_distances
+from evenhand.audits.projection.criteria import Criterion, check_criterion
+from evenhand.inference.pvalues import ALTERNATIVES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectionOptions(AuditOptions):
+    """What a projection audit is asked."""
+
+    criterion: str | Criterion = option(
+        "equal_opportunity",
+        '``"equal_opportunity"``, ``"predictive_equality"``, ``"equalized_odds"``, ``"statistical_parity"``, or a '
+        "`Criterion` of one's own.",
+        offer=("equalized_odds", 'or "equal_opportunity", "predictive_equality", "statistical_parity"'),
+    )
+    model: Any = option(
+        None,
+        "A fitted classifier, or a callable from features to scores; the distance to its boundary is found over "
+        "`data.features`. See `evenhand.models`.",
+        kind="object, optional",
+        recorded=False,
+    )
+    distance: ArrayLike | str | None = option(
+        None,
+        'The distances themselves, or the feature column that holds them. ``"threshold"`` takes score minus threshold, '
+        "with a warning.",
+        kind="array-like or str, optional",
+        offer=("column", "a feature that holds distances to the boundary, in place of a model"),
+    )
+    attribute: str | Sequence[str] | None = option(
+        None, "One attribute; or several, tested at once. By default each attribute gives a finding."
+    )
+    reference: Mapping[str, str] | str | None = option(
+        None,
+        "The group others are compared with; the largest by default. It matters only with `epsilon` or one side.",
+        kind="mapping of str to str, or str, optional",
+    )
+    alternative: str = option(
+        "two-sided",
+        "One-sided: other groups have rates above (below) the reference's by more than epsilon.",
+        words=ALTERNATIVES,
+    )
+    epsilon: float = option(
+        0.0,
+        "Tolerated difference of rates under the null hypothesis.",
+        within=(0, 1),
+        offer=(0.01, "difference of rates that is tolerated"),
+    )
+    bandwidth: float | None = option(
+        None, "Of the Gaussian kernel, in units of the distance; Silverman's rule by default.", above=0
+    )
+    distances: Distances | Mapping[str, Any] | None = option(
+        None,
+        "Norm, scale, categorical columns, cost by group: how the distance is measured.",
+        kind="Distances or mapping, optional",
+        recorded=False,
+    )
+    rows: bool = option(False, "Put the records that would have to change into the evidence.")
+    beside: bool = option(
+        True, "Put the group audit's tests of the same rates into the evidence; False saves their time."
+    )
+
+    def check(self) -> None:
+        """Refuse an unknown criterion and an unknown key of `distances`."""
+        if isinstance(self.criterion, str):
+            check_criterion(self.criterion)
+        as_distances(self.distances)
+
+    @property
+    def name(self) -> str:
+        """What is tested."""
+        return self.criterion if isinstance(self.criterion, str) else self.criterion.name
+
+    @property
+    def band(self) -> tuple[float, float]:
+        """How far below and above 0 the conditions may lie under the null hypothesis."""
+        below = math.inf if self.alternative == "greater" else self.epsilon
+        above = math.inf if self.alternative == "less" else self.epsilon
+        return below, above
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectionSetting(ProjectionOptions):
+    """What a projection audit works with: its options, and what the data decide."""
+
+    attribute: tuple[str, ...] | None
+    reference: Mapping[str, str]

@@ -1,0 +1,261 @@
+"""The audits, one row each: what is asked, needed, tested and cited; everything that lists audits reads it here.
+
+An audit is a folder of this room (``audits/<name>/``, with ``audit_<name>`` in its ``__init__`` and ``<Name>Options``
+in its ``options.py``), loaded when it is asked for, and a row below.
+
+The entry audits ask questions of their own and begin with a share of the error. The explaining audits ask where a
+difference between groups comes from, which is a question only once a difference is shown: they begin with none and
+open as findings of the group audit are rejected, so that their many tests do not tax the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from evenhand.audits import needs
+from evenhand.intake import AuditData
+from evenhand.results import AuditResult
+
+if TYPE_CHECKING:
+    from evenhand.audits.options import AuditOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hypothesis:
+    """The null hypothesis of one kind of finding.
+
+    Parameters
+    ----------
+    measure : str
+        Of which findings.
+    null : str
+        What is assumed until the data speak against it, without a margin.
+    margin : str
+        The same with a margin; empty where there is none.
+    default : str
+        The margin by default.
+    """
+
+    measure: str
+    null: str
+    margin: str = ""
+    default: str = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audit:
+    """One audit.
+
+    Parameters
+    ----------
+    name : str
+        In plans, on the command line and in findings.
+    question, method : str
+        What it asks and how it answers, as the report says it.
+    sources : tuple of str
+        Keys of the report's bibliography.
+    needs : tuple of callable
+        What it cannot run without, in the order in which it is asked.
+    hypotheses : tuple of Hypothesis
+        What its findings test.
+    measures : mapping of str to str
+        What its findings are called, with the meaning where no metric of the catalogue has the name; empty for an audit
+        of the catalogue's metrics.
+    share : float
+        Of the error, before it is divided by the shares of the run.
+    explains : bool
+        Whether it explains a difference between groups and waits until one is shown.
+    without_outcome : mapping
+        Options that make it run where no outcome of two values is known.
+    """
+
+    name: str
+    question: str
+    method: str
+    sources: tuple[str, ...]
+    needs: tuple[needs.Need, ...]
+    hypotheses: tuple[Hypothesis, ...]
+    measures: Mapping[str, str] = field(default_factory=dict)
+    share: float = 1.0
+    explains: bool = False
+    without_outcome: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def function(self) -> Callable[..., AuditResult]:
+        """The public function."""
+        made: Callable[..., AuditResult] = getattr(import_module(f"{__package__}.{self.name}"), f"audit_{self.name}")
+        return made
+
+    @property
+    def options(self) -> type[AuditOptions]:
+        """The class that declares its options."""
+        module = import_module(f"{__package__}.{self.name}.options")
+        made: type[AuditOptions] = getattr(module, f"{self.name.title()}Options")
+        return made
+
+    def lacks(self, data: AuditData, model: Any, options: Mapping[str, Any]) -> str:
+        """Say what it needs and is not given: empty, or the end of a sentence that begins with the audit.
+
+        Examples
+        --------
+        >>> import evenhand as eh
+        >>> AUDITS["tail"].lacks(eh.datasets.planted(rows=100, rng=0), None, {})
+        'needs a model and none was given'
+        """
+        given = needs.Given(data=data, model=model, options=options)
+        return next((why for need in self.needs if (why := need(given))), "")
+
+
+_ROWS = (
+    Audit(
+        name="group",
+        question="Do error and selection rates, or other metrics, differ between groups?",
+        needs=(needs.groups_or_numbers, needs.decisions_or_scores),
+        share=2.0,
+        hypotheses=(
+            Hypothesis(
+                measure="difference or ratio of two groups",
+                null="Both groups have the same value of the metric, whatever else differs between them.",
+                margin="The difference (or the ratio) lies inside the margin.",
+            ),
+            Hypothesis(
+                measure="global",
+                null="All groups of the attribute have the same value of the metric.",
+                margin="No two groups differ by more than the margin.",
+            ),
+            Hypothesis(
+                measure="correlation",
+                null="The metric's value per row is not correlated with the attribute.",
+            ),
+        ),
+        method=(
+            "Two rates are compared by an exact test: how often tables at least as extreme would occur if both groups "
+            "had one rate, at the rate for which that is most often. The interval holds the differences (or ratios) "
+            "that the same test does not reject. Other metrics are divided by their standard error first, so that "
+            "groups may differ in size and spread, and compared with what chance gives: by permuting group labels, or "
+            "by a limit law where its error is negligible. The evidence of each finding names its test. Rows must be "
+            "independent: the same person twice, or households, break the tests."
+        ),
+        sources=("diciccio2020", "chung2013", "delong1988", "miettinen1985", "phipson2010"),
+    ),
+    Audit(
+        name="projection",
+        question="How far are the data from ones on which the decisions would be group-fair, and who would have to "
+        "change?",
+        needs=(needs.distances, needs.rows, needs.groups, needs.decisions_or_features),
+        explains=True,
+        hypotheses=(
+            Hypothesis(
+                measure="every criterion",
+                null="The rates that the criterion names are equal in all groups: no one needs to change.",
+            ),
+        ),
+        measures={
+            "equal_opportunity": "equal rates of decision 1 among outcome 1; the estimate is the mean distance moved",
+            "predictive_equality": "equal rates of decision 1 among outcome 0; the estimate is the mean distance moved",
+            "equalized_odds": "both of the above; the estimate is the mean distance moved",
+            "statistical_parity": "equal rates of decision 1; the estimate is the mean distance moved",
+        },
+        without_outcome={"criterion": "statistical_parity"},
+        method=(
+            "The people nearest to the decision boundary are moved across it until the rates are equal, at the "
+            "smallest total distance. That distance is compared with its limit law under equal rates, which uses the "
+            "density of people at the boundary. It needs the true distance to the boundary and enough people near it; "
+            "the p-value is shown for several bandwidths in the evidence. Equal opportunity is about the same rates "
+            "as `fnr` in the group audit, and predictive equality as `fpr`: the two audits ask it in different ways, "
+            "and one may show what the other does not."
+        ),
+        sources=("si2021",),
+    ),
+    Audit(
+        name="individual",
+        question="Are similar people treated similarly?",
+        needs=(needs.model, needs.rows, needs.groups, needs.features, needs.outcome),
+        hypotheses=(
+            Hypothesis(
+                measure="loss_ratio, error_ratio",
+                null="For a comparable person the model's loss (or error rate) is no larger than for the person.",
+                margin="It is no larger than the tolerated multiple.",
+                default="1.25 times",
+            ),
+        ),
+        measures={
+            "loss_ratio": "mean ratio of the model's loss for a comparable person to its loss for the person",
+            "error_ratio": "error rate among comparable people over the error rate among the people themselves",
+        },
+        method=(
+            "Each person is moved, along directions that should not matter, to a comparable person for whom the model "
+            "does worst. The mean ratio of the losses, after over before, is tested against the tolerance. The result "
+            "depends on the metric that says who is comparable: the evidence shows how it was found and how much it "
+            "varies. The test is valid for any fixed way of moving people; it is a lower bound on the worst case."
+        ),
+        sources=("maity2021",),
+    ),
+    Audit(
+        name="proxy",
+        question="Which features carry the disparity?",
+        needs=(needs.rows, needs.groups, needs.features, needs.decisions_or_probabilities),
+        explains=True,
+        hypotheses=(
+            Hypothesis(
+                measure="the gap",
+                null="Group and reference have the same value of the measure.",
+            ),
+            Hypothesis(
+                measure="a feature",
+                null="There is no gap, or no part of it goes through the feature.",
+                margin="There is no gap, or at most the margin of it goes through the feature.",
+                default="0.01 of the gap's scale",
+            ),
+        ),
+        measures=dict.fromkeys(("fnr", "fpr", "sp", "fdr", "accuracy", "cal", "da"), ""),
+        without_outcome={"measure": "sp"},
+        method=(
+            "A feature carries that part of the gap which would go if the feature alone were distributed in the group "
+            "as in the reference, everything else being as it is. It carries nothing when the model and the outcome "
+            "do not depend on it, and when both groups have the same distribution of it. A feature is a disparity "
+            "when it is shown to carry more than the margin of a gap that is itself shown. The proxy score in the "
+            "evidence says how strongly a person's influence on the gap changes when the feature alone changes: what "
+            "it could do, not what it does. All this rests on a fitted model of the outcome given the features; its "
+            "calibration is in the evidence. Where the model gives scores, the gap is one of mean scores, not of "
+            "decisions: it can differ from the group audit's difference of the same name, even in its sign."
+        ),
+        sources=("wang2019",),
+    ),
+    Audit(
+        name="tail",
+        question="How badly is the worst-treated person disadvantaged for group membership alone?",
+        needs=(needs.model, needs.rows, needs.groups, needs.features, needs.no_sampling_weights, needs.recorded_group),
+        hypotheses=(
+            Hypothesis(
+                measure="ecd",
+                null="The worst change of score at the horizon is the same in both groups.",
+                margin="The two worst changes differ by no more than the margin.",
+                default="0.01 of score",
+            ),
+            Hypothesis(
+                measure="return_level",
+                null="The worst change of score at the horizon is not above 0.",
+                margin="It is not above the margin.",
+                default="0.01 of score",
+            ),
+        ),
+        measures={
+            "ecd": "difference between groups of the worst change of score at one horizon",
+            "return_level": "change of score exceeded once in the stated number of decisions",
+        },
+        method=(
+            "Each person's score is computed twice, as recorded and with the group changed. How large a change one "
+            "person in so many exceeds is counted among the rows, exactly and whatever the form of the tail; so are "
+            "all verdicts, and they need more than a margin. Beyond the rows a level is given only where a "
+            "generalised Pareto tail passes a test of fit and does not depend on its threshold, or where a logistic "
+            "model has a closed form. Rows made by a generator are never counted as observed."
+        ),
+        sources=("monjezi2025", "hosking1987"),
+    ),
+)
+
+AUDITS: Mapping[str, Audit] = {row.name: row for row in _ROWS}
