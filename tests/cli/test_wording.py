@@ -16,6 +16,8 @@ from evenhand.cli.wording import _FLAGS, spoken
         ("as a group with `missing='group'`.", "as a group with `--missing group`."),
         ("allow it with `trust_pickle=True` (`--trust-pickle`).", "allow it with `--trust-pickle`."),
         ("Leave it out of `groups`, or cut it with `cuts`.", "Leave it out of `--group`, or cut it with `--cut`."),
+        ("Pass `positive='poor'` or `positive=2`.", "Pass `--positive poor` or `--positive 2`."),
+        ("name `positive={'model': 'bad'}`.", 'name `positive = {model = "bad"}` under `[data]` in a plan.'),
         ("use `method='euler'`", 'use `method = "euler"` in a plan'),
         ("`allow_unstable=True` lets it run", "`allow_unstable = true` in a plan lets it run"),
         (

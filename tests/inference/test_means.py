@@ -287,3 +287,9 @@ def test_an_exact_test_that_is_too_large_is_refused() -> None:
     three = MeanSamples(value=v[:9], codes=np.arange(9) % 3, n_groups=3)
     with pytest.raises(UsageError, match="more than two groups"):
         three.test_global([0, 1, 2], Draws(method="exact"))
+
+
+def test_values_whose_squares_vanish_still_have_a_test():
+    value = np.array([0.0, 5e-324] * 10 + [5e-324] * 20)
+    samples = MeanSamples(value=value, codes=np.repeat([0, 1], 20), n_groups=2)
+    assert 0 < samples.test(0, 1, Draws(seed=0)).pvalue <= 1

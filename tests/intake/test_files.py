@@ -159,5 +159,5 @@ def test_arrow_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_a_file_too_large_for_a_continuous_attribute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = put(tmp_path / "a.csv", GOOD)
     monkeypatch.setattr("evenhand.intake.paths.ROW_LIMIT", 3)
-    with pytest.raises(DataError, match=r"Continuous attribute `y` needs all .* rows in memory. Pass rows='keep'"):
+    with pytest.raises(DataError, match=r"Continuous attribute `y` needs all .* rows in memory. Pass `rows='keep'`"):
         read(path, score=None, decision="sex", positive="F", groups=[], continuous="y")

@@ -55,7 +55,7 @@ def test_missing_labels(gap: Any) -> None:
     kept = of({"sex": values}, missing="group")
     assert kept.attribute("sex").labels == ("(missing)", "a", "b")
     assert kept.attribute("sex").codes.tolist() == [1, 0, 2, 1]
-    with pytest.raises(DataError, match=r"Column `sex` is missing in 1 row. Drop them with missing='drop'"):
+    with pytest.raises(DataError, match=r"Column `sex` is missing in 1 row. Drop them with `missing='drop'`"):
         of({"sex": values}, missing="error")
 
 
@@ -108,7 +108,7 @@ def test_continuous_attributes_stay_numbers() -> None:
         assert data.rows.dropped == {"`age` is missing": 1}
     alone = read(table, outcome="y", groups=[], continuous="age")
     assert alone.attributes == ()
-    with pytest.raises(DataError, match=r"Continuous attribute `age` needs rows, not cells. Pass rows='keep'"):
+    with pytest.raises(DataError, match=r"Continuous attribute `age` needs rows, not cells. Pass `rows='keep'`"):
         read(table, outcome="y", groups="sex", continuous="age", rows="cells")
     with pytest.raises(DataError, match=r"Column `sex` must hold numbers to be used as continuous; got text such as"):
         read(table, outcome="y", groups=[], continuous="sex")

@@ -57,7 +57,7 @@ def test_words_are_noted_and_plain_codes_are_not() -> None:
 
 @pytest.mark.parametrize("values", [["cat", "dog"] * 2, ["high", "low"] * 2, [">50K", "<=40K"] * 2])
 def test_an_unknown_pair_needs_help_and_the_error_shows_both(values: list[str]) -> None:
-    with pytest.raises(DataError, match=rf"`{min(values)}` and `{max(values)}`.*Pass positive='"):
+    with pytest.raises(DataError, match=rf"`{min(values)}` and `{max(values)}`.*Pass `positive='"):
         outcome_of(values)
     data = outcome_of(values, positive=values[1])
     assert data.outcome is not None
@@ -65,7 +65,7 @@ def test_an_unknown_pair_needs_help_and_the_error_shows_both(values: list[str]) 
 
 
 def test_a_pair_of_other_whole_numbers_needs_help() -> None:
-    with pytest.raises(DataError, match=r"`1` and `2`.*Pass positive=1 or positive=2"):
+    with pytest.raises(DataError, match=r"`1` and `2`.*Pass `positive=1` or `positive=2`"):
         outcome_of([1, 2, 1, 2])
     data = outcome_of([1, 2, 1, 2], positive=2)
     assert data.outcome is not None

@@ -55,7 +55,7 @@ class TestEveryMode:
         ("weights", "held"), [([1, 2, 3, 57], "from 1 to 57 that differ"), ([3, 3, 3, 3], "that all are 3")]
     )
     def test_whole_numbers_must_be_explained(self, mode: str, score: str | None, weights: list[int], held: str) -> None:
-        wanted = rf"`w` holds whole numbers {held}: are they .*weight_kind='frequency'\).*weight_kind='sampling'\)\?"
+        wanted = rf"`w` holds whole numbers {held}: are they .*weight_kind='frequency'`\).*weight_kind='sampling'`\)\?"
         with pytest.raises(DataError, match=wanted):
             weighted(weights, mode, score=score)
         assert weighted(weights, mode, score=score, weight_kind="frequency").count.sum() == sum(weights)

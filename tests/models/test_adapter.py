@@ -42,7 +42,7 @@ def test_classes_follow_the_labels_of_the_data():
 
 def test_unknown_words_are_refused_unless_named():
     fitted = LogisticRegression().fit(X, np.where(Y == 1, "keep", "drop"))
-    with pytest.raises(UsageError, match=r"classes `drop` and `keep`.* positive=\{'model': 'drop'\}"):
+    with pytest.raises(UsageError, match=r"classes `drop` and `keep`.* `positive=\{'model': 'drop'\}`"):
         eh.audit(read(outcome=Y), model=fitted)
     asked = audited_model(fitted, read(outcome=Y, positive={"model": "keep"}))
     np.testing.assert_array_equal(asked.decide(COLUMNS), fitted.predict(X) == "keep")

@@ -50,9 +50,9 @@ def test_what_was_taken_is_said_unless_it_is_plain():
 @pytest.mark.parametrize(
     ("classes", "labels", "message"),
     [
-        (["a", "b"], {}, r"which of them is decision 1 is not known. .* positive=\{'model': 'a'\}"),
+        (["a", "b"], {}, r"which of them is decision 1 is not known. .* `positive=\{'model': 'a'\}`"),
         (["accepted", "rejected"], WORDS, r"do not match the data \(decision: `approved` is 1, `denied` is 0\)"),
-        ([1, 2], NUMBERS, r"positive=\{'model': 1\} or positive=\{'model': 2\}"),
+        ([1, 2], NUMBERS, r"`positive=\{'model': 1\}` or `positive=\{'model': 2\}`"),
         (["approved", "maybe"], WORDS, "do not match"),
         (
             ["a", "b"],

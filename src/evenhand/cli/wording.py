@@ -18,8 +18,8 @@ _FLAGS = {
 } | {"groups": "--group", "cuts": "--cut", "n_resamples": "--resamples"}  # fmt: skip
 # Names that are spelled otherwise on the command line, and that no sentence uses for a column.
 _RENAMED = ("groups", "cuts", "weight_kind", "n_resamples", "trust_pickle")
-# `name=`, `name='word'`, `name=True` and `name=0.01`: a group such as `sex=Female` is none of these.
-_ASSIGNED = re.compile(r"`(\w+)=('[^'`]*'|\"[^\"`]*\"|True|False|[\d.]+)?`(?: \(`--[\w-]+`\))?")
+# `name=`, `name='word'`, `name=True`, `name=0.01` and `name={'key': 'word'}`: a group such as `sex=Female` is none.
+_ASSIGNED = re.compile(r"`(\w+)=('[^'`]*'|\"[^\"`]*\"|True|False|[\d.]+|\{[^`]*\})?`(?: \(`--[\w-]+`\))?")
 _NAMED = re.compile(rf"\b([Ww]ith|in|of|[Gg]ive|[Cc]heck) `({'|'.join(_RENAMED)})`")
 
 
@@ -47,6 +47,11 @@ def _reworded(found: re.Match[str]) -> str:
     name, value = found[1], found[2] or ""
     word = value.strip("'\"")
     number = re.fullmatch(r"[\d.]+", value) is not None
+    if value.startswith("{"):
+        inside = re.sub(r"'(\w+)': ", r"\1 = ", value).replace("'", '"')
+        return f"`{name} = {inside}` under `[data]` in a plan"
+    if name == "positive" and number:
+        return f"`--positive {value}`"
     if name in _FLAGS and not number:
         return f"`{_FLAGS[name]}`" if value in ("", "True") else f"`{_FLAGS[name]} {word}`"
     if value and name != "rows" and any(name in options_of(audit.options) for audit in AUDITS.values()):

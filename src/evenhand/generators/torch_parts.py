@@ -67,7 +67,7 @@ def load_torch() -> Any:
         return importlib.import_module("torch")
     except ImportError as error:
         raise MissingDependencyError(
-            "CTGAN and TVAE need torch. Install it with `pip install 'evenhand[torch]'`, or use generator='light'."
+            "CTGAN and TVAE need torch. Install it with `pip install 'evenhand[torch]'`, or use `generator='light'`."
         ) from error
 
 

@@ -230,8 +230,10 @@ class MeanSamples(MarginSamples):
         gap, spread = float(first - shift - factor * second), float(va + factor**2 * vb)
         if math.isnan(spread) or gap == 0:
             return math.nan if math.isnan(spread) else 0.0
-        # A variance of exactly zero would make the statistic infinite; a relative floor keeps its order.
-        return gap / math.sqrt(max(spread, 1e-14 * gap * gap))
+        # A variance of exactly zero would make the statistic infinite; a relative floor keeps its order. The square of
+        # a gap near the smallest number is zero itself.
+        square = max(spread, 1e-14 * gap * gap)
+        return gap / math.sqrt(square) if square > 0 else math.copysign(1e7, gap)
 
     def _plain(self, draws: Draws) -> bool:
         return not self._rows_known or draws.method == "limit"

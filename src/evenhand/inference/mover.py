@@ -1,8 +1,7 @@
 """Limits for a difference or a ratio from separate limits for each of two values (MOVER), and tests by inverting them.
 
 Zou and Donner (2008) for the difference, Donner and Zou (2012) for the ratio: the variance of each value
-is recovered near the limit that matters, so skewed limits such as Wilson's keep their merit. Against the same on
-the logarithmic scale the ratio's intervals were measured to cover alike and to be a little shorter.
+is recovered near the limit that matters, so skewed limits such as Wilson's keep their merit.
 """
 
 from __future__ import annotations

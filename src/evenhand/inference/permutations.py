@@ -71,7 +71,7 @@ def permutation_test(
         if draws.method == "exact":
             raise UsageError(
                 f"More than {EXACT_LIMIT:,} tables would have to be listed for an exact test. "
-                "Use method='auto' or method='permutation'."
+                "Use `method='auto'` or `method='permutation'`."
             )
     null = in_blocks(
         lambda rng, b: statistic(draw_tables(table, strata, b, rng).astype(np.float64)),

@@ -136,7 +136,7 @@ def check_positive(columns: Mapping[str, Column], positive: Any) -> None:
 
 def _refusal(kind: str, role: str, name: str, texts: Sequence[str]) -> str:
     if len(texts) <= 2:
-        asked = " or ".join(f"positive={t!r}" if kind == "label" else f"positive={t}" for t in texts)
+        asked = " or ".join(f"`positive={t!r}`" if kind == "label" else f"`positive={t}`" for t in texts)
         held = " and ".join(f"`{t}`" for t in texts)
         word = "labels" if len(texts) == 2 else "one label"
         return f"Column `{name}` has the {word} {held}, and which counts as 1 is not known. Pass {asked}."

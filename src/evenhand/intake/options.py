@@ -88,7 +88,7 @@ def make_options(**asked: Any) -> Options:
     )
     if options.continuous and options.rows == "cells":
         raise DataError(
-            f"Continuous attribute `{options.continuous[0]}` needs rows, not cells. Pass rows='keep', or "
+            f"Continuous attribute `{options.continuous[0]}` needs rows, not cells. Pass `rows='keep'`, or "
             f"cut it with `cuts`."
         )
     return options

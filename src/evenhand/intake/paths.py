@@ -70,7 +70,7 @@ def wants_cells(options: Options, rows: int) -> bool:
     if rows > ROW_LIMIT and options.continuous:
         raise DataError(
             f"Continuous attribute `{options.continuous[0]}` needs all {rows:,} rows in memory. Pass "
-            f"rows='keep' to allow that, or cut it with `cuts`."
+            f"`rows='keep'` to allow that, or cut it with `cuts`."
         )
     return rows > ROW_LIMIT
 

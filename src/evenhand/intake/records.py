@@ -287,8 +287,8 @@ def _drop_missing_group(gone: _Gone, missing: BoolArray, name: str, options: Opt
     n = int(gone.rows[missing].sum())
     if n and options.missing == "error":
         raise DataError(
-            f"Column `{name}` is missing in {count_of(n, 'row')}. Drop them with missing='drop', or keep "
-            f"them as a group with missing='group'."
+            f"Column `{name}` is missing in {count_of(n, 'row')}. Drop them with `missing='drop'`, or keep "
+            f"them as a group with `missing='group'`."
         )
     gone.drop(missing, f"`{name}` is missing")
 
@@ -302,7 +302,7 @@ def _attribute(
     if len(found) < 2:
         lost = dropped.get(f"`{name}` is missing", 0)
         after = f" after dropping {count_of(lost, 'row')} with missing labels" if lost else ""
-        hint = ", or keep missing values as a group with missing='group'" if lost else ""
+        hint = ", or keep missing values as a group with `missing='group'`" if lost else ""
         raise DataError(
             f"Column `{name}` has 1 group (`{found[0]}`){after}; at least 2 are needed. Check `groups`{hint}."
         )

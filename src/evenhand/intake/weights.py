@@ -112,7 +112,7 @@ def weight_kind(name: str, asked: str, *, broken: int, bad: int, low: float, hig
     if asked == "frequency" and broken:
         raise DataError(
             f"Weight `{name}` is not a whole number in {count_of(broken, 'row')}; frequency weights "
-            f"count rows. Use weight_kind='sampling'."
+            f"count rows. Use `weight_kind='sampling'`."
         )
     kind = asked if asked != "auto" else "sampling" if broken else "frequency"
     if kind == "sampling" and (low < SMALLEST or high > LARGEST):
@@ -125,13 +125,13 @@ def weight_kind(name: str, asked: str, *, broken: int, bad: int, low: float, hig
         held = f"from {low:,.0f} to {high:,.0f} that differ" if high > low else f"that all are {high:,.0f}"
         raise DataError(
             f"Column `{name}` holds whole numbers {held}: are they numbers of identical people, each of whom is one "
-            f"more row (weight_kind='frequency'), or survey weights, by which each row is still one person "
-            f"(weight_kind='sampling')? The p-values depend on it, so it must be said."
+            f"more row (`weight_kind='frequency'`), or survey weights, by which each row is still one person "
+            f"(`weight_kind='sampling'`)? The p-values depend on it, so it must be said."
         )
     if kind == "frequency" and total > MOST_COUNTED:
         raise DataError(
             f"Weight `{name}` counts {total:.3g} rows in all; at most {MOST_COUNTED:,} can be counted. "
-            f"If these are survey weights, use weight_kind='sampling'."
+            f"If these are survey weights, use `weight_kind='sampling'`."
         )
     return kind
 

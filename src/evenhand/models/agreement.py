@@ -111,6 +111,6 @@ def _remedy(model: AuditedModel) -> str:
     if model.classes is None:
         return "Let the model return scores that grow towards decision 1, or name the label that is 1 with `positive`."
     return (
-        "Name the model's class that is decision 1, positive={'model': …}, or the data's label, "
-        "positive={'decision': …}. (Encoders that number labels by the alphabet make `approved` 0 and `denied` 1.)"
+        "Name the model's class that is decision 1, `positive={'model': …}`, or the data's label, "
+        "`positive={'decision': …}`. (Encoders that number labels by the alphabet make `approved` 0 and `denied` 1.)"
     )

@@ -140,7 +140,7 @@ def _refusal(shown: list[str], labels: Mapping[str, Labels], name: str, classes:
         for role, one in labels.items()
     ]
     data = f" and these do not match the data ({'; '.join(held)})," if held else ""
-    asked = " or ".join(f"positive={{'model': {_literal(c)}}}" for c in classes)
+    asked = " or ".join(f"`positive={{'model': {_literal(c)}}}`" for c in classes)
     return (
         f"The model `{name}` has the classes {' and '.join(f'`{s}`' for s in shown)},{data} so which of them is "
         f"decision 1 is not known. Name it when the data are read: {asked}."
