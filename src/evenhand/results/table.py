@@ -127,7 +127,8 @@ def _short(value: float) -> str:
         return "–"
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
-    return f"{value:.4f}"
+    text = f"{value:.4f}"
+    return text if float(text) else text.lstrip("-")  # no zero below zero
 
 
 def shown_margin(finding: Finding) -> str:
