@@ -145,3 +145,19 @@ def test_size() -> None:
         v = rng.normal(size=60) * np.where(g == 0, 3, 1)
         hits += make(v, g).test(0, 1, Draws(n_resamples=19, seed=r)).pvalue <= 0.05
     assert hits <= stats.binom.ppf(0.9999, runs, 0.05)
+
+
+def test_many_samples_at_once_give_the_numbers_of_one_after_the_other() -> None:
+    rng = np.random.default_rng(3)
+    v, g = rng.normal(size=60), rng.integers(0, 3, 60)
+
+    def middle(rows: Columns) -> np.ndarray:
+        return np.median(rows["v"], axis=-1)
+
+    single, many = (make(v, g, value=middle, batch=batch, max_resamples=39) for batch in (False, True))
+    draws = Draws(seed=1)
+    for one, other in (
+        (many.test(0, 1, draws), single.test(0, 1, draws)),
+        (many.test_global(range(3), draws), single.test_global(range(3), draws)),
+    ):
+        assert (one.statistic, one.pvalue) == (other.statistic, other.pvalue)

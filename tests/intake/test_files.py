@@ -161,3 +161,13 @@ def test_a_file_too_large_for_a_continuous_attribute(tmp_path: Path, monkeypatch
     monkeypatch.setattr("evenhand.intake.paths.ROW_LIMIT", 3)
     with pytest.raises(DataError, match=r"Continuous attribute `y` needs all .* rows in memory. Pass `rows='keep'`"):
         read(path, score=None, decision="sex", positive="F", groups=[], continuous="y")
+
+
+def test_an_arrow_file_with_a_broken_column_name_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.arrow"
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, pa.schema([("naïve", pa.int64())])) as writer:
+        writer.write_table(pa.table({"naïve": [1, 0]}))
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace("naïve".encode(), b"na\xf1ive"[:6]))
+    with pytest.raises(DataError, match=r"File `a.arrow` is not an Arrow table: .*can't decode byte 0xf1"):
+        read(path, decision="y", groups=["g"])

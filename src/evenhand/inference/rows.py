@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,6 +37,8 @@ NO_EXACT = "a general function of rows has no exact test"
 NO_VARIANCE = "The function has no value, or no bootstrap variance, in one of the groups."
 Columns = Mapping[str, AnyArray]
 
+# Rows of bootstrap samples held at once.
+_TOGETHER = 2**21
 # Permutations per block; a block takes a noticeable time whatever the function.
 BLOCK = 8
 
@@ -60,6 +63,8 @@ class RowSamples(MarginSamples):
         As in `MeanSamples`.
     value : callable
         Takes a mapping of column name to array, returns one number.
+    batch : bool
+        The function also takes columns of shape (samples, rows) and then returns a value for each sample.
     count : array_like of int, shape (R,), optional
         Rows each record stands for; 1 by default.
     resampling : Resampling
@@ -83,7 +88,8 @@ class RowSamples(MarginSamples):
         columns: Mapping[str, ArrayLike],
         codes: ArrayLike,
         n_groups: int,
-        value: Callable[[Columns], float],
+        value: Callable[[Columns], Any],
+        batch: bool = False,
         count: ArrayLike | None = None,
         resampling: Resampling = Resampling(),
         empty_reason: str = "has no rows",
@@ -101,7 +107,7 @@ class RowSamples(MarginSamples):
         order = np.lexsort(ranks) if ranks else np.arange(int(keep.sum()))
         index = np.repeat(np.flatnonzero(keep)[order], c[keep][order])
         self._columns = {name: column[index] for name, column in arrays.items()}
-        self._value, self._resampling = value, resampling
+        self._value, self._batch, self._resampling = value, batch, resampling
         self._rows = [np.flatnonzero(g[index] == k) for k in range(n_groups)]
         self._studies: dict[tuple[tuple[int, ...], Draws], tuple[FloatArray, FloatArray, FloatArray]] = {}
         self.estimate, self.reason = self._observe(empty_reason)
@@ -187,9 +193,21 @@ class RowSamples(MarginSamples):
             return math.nan
         return found if math.isfinite(found) else math.nan
 
+    def _call_all(self, rows: IntArray) -> FloatArray:
+        """Value on each of many resampled samples; shape (samples, rows) -> (samples,)."""
+        if not self._batch:
+            return np.array([self._call(one) for one in rows])
+        found = np.asarray(self._value(self._take(rows)), dtype=float)
+        return np.where(np.isfinite(found), found, math.nan)
+
     def _variance(self, rng: np.random.Generator, rows: IntArray, centre: float, n: int) -> float:
         """[diciccio2020] eq. (1) inside one sample; NaN when fewer than half of the samples have a value."""
-        drawn = np.array([self._call(rows[rng.integers(0, rows.size, size=rows.size)]) for _ in range(n)])
+        drawn = np.concatenate(
+            [
+                self._call_all(rows[rng.integers(0, rows.size, size=(some, rows.size))])
+                for some in _shares(n, max(_TOGETHER // rows.size, 1))
+            ]
+        )
         defined = ~np.isnan(drawn)
         if defined.sum() * 2 < n:
             return math.nan
@@ -256,6 +274,11 @@ class RowSamples(MarginSamples):
     def _words(self, draws: Draws) -> str:
         within = " within outcome" if draws.permute == "outcome" else ""
         return f"studentised permutation test{within}, bootstrap variance"
+
+
+def _shares(n: int, most: int) -> list[int]:
+    """Return how many of n are made at a time."""
+    return [min(most, n - begun) for begun in range(0, n, most)]
 
 
 def _reference(null: FloatArray) -> Reference:

@@ -215,9 +215,10 @@ def _arrow_table(path: Path, options: Options) -> Table:
                 except pyarrow.ArrowInvalid:
                     table = pyarrow.feather.read_table(str(path))  # version 1 files
             table.validate(full=True)  # broken offsets would end the whole process, not this function
-    except (pyarrow.ArrowException, OSError) as error:
+            names = table.column_names
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         raise DataError(f"File `{path.name}` is not an Arrow table: {_sentence(error)}") from None
-    check_columns(options, table.column_names)
+    check_columns(options, names)
     if wants_cells(options, table.num_rows):
         needed = table.select(list(options.columns))
         safe = {name: f"c{i}" for i, name in enumerate(options.columns)}

@@ -22,7 +22,6 @@ from evenhand.inference.samples import Samples
 from evenhand.intake import Attribute, AuditData
 from evenhand.intake.summed_values import VALUES
 from evenhand.metrics import METRICS, Metric
-from evenhand.metrics.metric import RowFunction
 from evenhand.summaries import SortedRecords, Sums, cells_of, weight_sums
 
 
@@ -166,12 +165,14 @@ def _weighted_table(metric: Metric, sums: Sums, attribute: Attribute) -> Samples
             "Read the data with `rows='keep'`."
         )
 
-    def value(columns: Mapping[str, AnyArray]) -> float:
-        cells = np.bincount(columns["cell"].astype(np.int64), weights=columns["weight"], minlength=4)
-        return float(metric(np.asarray(cells, dtype=np.float64)))
+    def value(columns: Mapping[str, AnyArray]) -> FloatArray:
+        cell, weight = np.atleast_2d(columns["cell"].astype(np.int64), columns["weight"])  # (samples, rows)
+        place = cell + 4 * np.arange(len(cell))[:, None]
+        cells = np.bincount(place.ravel(), weights=weight.ravel(), minlength=4 * len(cell)).reshape(-1, 4).astype(float)
+        return metric(cells)[0] if columns["cell"].ndim == 1 else metric(cells)
 
     columns = {"cell": sums.cells.astype(float), "weight": np.asarray(sums.data.weight)}
-    return _rows(value, columns, metric, sums, attribute)
+    return _rows(value, columns, metric, sums, attribute, batch=True)
 
 
 def _mean_samples(metric: Metric, sums: Sums, attribute: Attribute) -> Samples:
@@ -230,13 +231,20 @@ def _by_group(records: SortedRecords, metric: Metric, attribute: Attribute) -> d
 
 
 def _rows(
-    value: RowFunction, columns: Mapping[str, AnyArray], metric: Metric, sums: Sums, attribute: Attribute
+    value: Callable[[Mapping[str, AnyArray]], Any],
+    columns: Mapping[str, AnyArray],
+    metric: Metric,
+    sums: Sums,
+    attribute: Attribute,
+    *,
+    batch: bool = False,
 ) -> RowSamples:
     return RowSamples(
         columns=columns,
         codes=attribute.codes,
         n_groups=len(attribute.labels),
         value=value,
+        batch=batch,
         count=sums.data.count,
         empty_reason=metric.empty,
     )
