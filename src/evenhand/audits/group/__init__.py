@@ -41,7 +41,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from evenhand.audits.group.comparison import Raw, compare_all, compare_pair, correlate
+from evenhand.audits.finding import Raw, columns_of
+from evenhand.audits.group.comparison import compare_all, compare_pair, correlate
 from evenhand.audits.group.max_t import joint_adjustment
 from evenhand.audits.group.samples import check_needs, largest_difference, samples_of
 from evenhand.audits.group.thresholds import with_curves
@@ -172,9 +173,7 @@ def audit_group(
     raw = with_curves(raw, data, chosen)
     result = AuditResult(
         audit="group",
-        findings=tuple(r.finding for r in raw),
-        evidence=tuple(r.evidence for r in raw),
-        interval_at=tuple(r.interval_at for r in raw),
+        **columns_of(raw),
         options={
             **asdict(options),
             **{k: v for k, v in asdict(draws).items() if k not in ("name", "workers")},

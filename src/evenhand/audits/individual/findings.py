@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from evenhand.audits.individual.evidence import Limits, planning, ratios
+from evenhand.audits.finding import Raw, not_computable
+from evenhand.audits.individual.description import Limits, planning, ratios
+from evenhand.audits.individual.evidence import IndividualEvidence
 from evenhand.audits.individual.moving import Moved
 from evenhand.audits.individual.people import People
 from evenhand.audits.verdict import OneSided
 from evenhand.kernels.flow.map_error import MapError
 from evenhand.kernels.flow.ratios import MeanRatio, RateRatio
-from evenhand.results import Finding, Verdict
-
-Raw = tuple[Finding, dict[str, Any], OneSided | None]
+from evenhand.results import Finding
 
 # Rows from which a normal limit is trusted to show equivalence; see `calibration/individual.py`.
 ENOUGH = 100
@@ -29,7 +30,9 @@ UNSURE = (
 )
 
 
-def loss_finding(people: People, moved: Moved, found: MeanRatio | None, behind: dict[str, Any], options: Limits) -> Raw:
+def loss_finding(
+    people: People, moved: Moved, found: MeanRatio | None, behind: IndividualEvidence, options: Limits
+) -> Raw:
     """Return the finding on the mean ratio of losses; no ratio is dropped, undefined ones forbid it."""
     log_ratio = ratios(moved.log_loss)[-1]
     bad = ~np.isfinite(log_ratio)
@@ -66,20 +69,17 @@ def loss_finding(people: People, moved: Moved, found: MeanRatio | None, behind: 
     plan = planning(found, options.tolerance, options.alpha)
     if not trusted:
         plan += f" With fewer than {ENOUGH} rows, or so long a tail of ratios, equivalence is not claimed."
-    evidence = {
-        **behind,
-        "T_n": found.bound(options.alpha),
-        "one_sided_high": found.upper(tail, options.limits),
-        **_map_share(found.map, found.map.extra(1.0), found.error),
-        "V_n": found.spread,
-        "skewness": found.skewness,
-        "largest_share": found.largest_share,
-        "equivalence_pvalue": _floor(found.below(options.tolerance, options.limits), found.rows)
-        if trusted
-        else math.nan,
-        "fact": _fact("loss", found.estimate, behind, people),
-        "planning": plan.strip(),
-    }
+    evidence = replace(
+        _with_metric(behind, found.map, found.map.extra(1.0), found.error),
+        T_n=found.bound(options.alpha),
+        one_sided_high=found.upper(tail, options.limits),
+        V_n=found.spread,
+        skewness=found.skewness,
+        largest_share=found.largest_share,
+        equivalence_pvalue=_floor(found.below(options.tolerance, options.limits), found.rows) if trusted else math.nan,
+        fact=_fact("loss", found.estimate, behind, people),
+        planning=plan.strip(),
+    )
     interval_at = OneSided(
         lower=partial(found.lower, method=options.limits),
         upper=partial(found.upper, method=options.limits),
@@ -95,10 +95,10 @@ def loss_finding(people: People, moved: Moved, found: MeanRatio | None, behind: 
         margin=options.tolerance,
         counts=counts,
     )
-    return finding, evidence, interval_at
+    return Raw(finding=finding, evidence=evidence, interval_at=interval_at)
 
 
-def error_finding(people: People, moved: Moved, found: RateRatio, behind: dict[str, Any], options: Limits) -> Raw:
+def error_finding(people: People, moved: Moved, found: RateRatio, behind: IndividualEvidence, options: Limits) -> Raw:
     """Return the finding on the ratio of error rates."""
     counts = {
         "all": {
@@ -109,18 +109,19 @@ def error_finding(people: People, moved: Moved, found: RateRatio, behind: dict[s
             "became_right": found.lost,
         }
     }
+    mapped = IndividualEvidence(map=behind.map)
     silent = np.isnan(moved.wrong[[0, -1]]).any(axis=0)
     if silent.any():
         reason = (
             f"The model's answer is not a number for {people.count[silent].sum():.0f} of {people.count.sum():.0f} "
             "rows, before or after they are moved, so nobody can say whether it is right. Mend the model first."
         )
-        return refused("error_ratio", reason, people, None, {"map": behind["map"]})
+        return refused("error_ratio", reason, people, None, mapped)
     if math.isnan(found.estimate):
         reason = "Nobody is misjudged before or after, so the error rates have no ratio."
-        return refused("error_ratio", reason, people, counts, {"map": behind["map"]})
+        return refused("error_ratio", reason, people, counts, mapped)
     if not math.isfinite(found.map.variance):
-        return refused("error_ratio", UNSURE, people, counts, {"map": behind["map"]})
+        return refused("error_ratio", UNSURE, people, counts, mapped)
     seen = (
         found.kept + found.gained
         if found.method == "binomial"
@@ -131,21 +132,20 @@ def error_finding(people: People, moved: Moved, found: RateRatio, behind: dict[s
             f"Only {seen:.0f} rows are misjudged{'' if found.method == 'binomial' else ' before or after'}; at least "
             f"{FEWEST_ERRORS} are needed to compare error rates. Look at `loss_ratio`, which uses every row."
         )
-        return refused("error_ratio", reason, people, counts, {"map": behind["map"]})
+        return refused("error_ratio", reason, people, counts, mapped)
     tail = 1 - options.level
-    evidence = {
-        **{k: behind[k] for k in ("map", "metric", "curve", "by_part", "off_range", "movement")},
-        "T_n": found.bound(options.alpha),
-        "one_sided_high": found.upper(tail),
-        **_map_share(found.map, found.map.extra(1.0, -options.tolerance), math.nan),
-        "linear_form": found.after - options.tolerance * found.before,
-        "test": "exact binomial given the errors" if found.method == "binomial" else "linear form (Fieller)",
-        "equivalence_pvalue": _floor(found.below(options.tolerance), found.rows)
-        if found.method == "binomial" or found.rows >= ENOUGH
-        else math.nan,
-        "fact": _fact("error rate", found.estimate, behind, people),
-        "planning": "",
-    }
+    sure = found.method == "binomial" or found.rows >= ENOUGH
+    evidence = replace(
+        _with_metric(behind, found.map, found.map.extra(1.0, -options.tolerance)),
+        pairs=None,
+        T_n=found.bound(options.alpha),
+        one_sided_high=found.upper(tail),
+        linear_form=found.after - options.tolerance * found.before,
+        test="exact binomial given the errors" if found.method == "binomial" else "linear form (Fieller)",
+        equivalence_pvalue=_floor(found.below(options.tolerance), found.rows) if sure else math.nan,
+        fact=_fact("error rate", found.estimate, behind, people),
+        planning="",
+    )
     interval_at = OneSided(lower=found.lower, upper=found.upper, kind=f"{found.method}, one-sided")
     finding = Finding(
         audit="individual",
@@ -157,32 +157,26 @@ def error_finding(people: People, moved: Moved, found: RateRatio, behind: dict[s
         margin=options.tolerance,
         counts=counts,
     )
-    return finding, evidence, interval_at
+    return Raw(finding=finding, evidence=evidence, interval_at=interval_at)
 
 
 def refused(
-    measure: str, reason: str, people: People, counts: Any = None, evidence: dict[str, Any] | None = None
+    measure: str, reason: str, people: People, counts: Any = None, evidence: IndividualEvidence | None = None
 ) -> Raw:
     """Return a finding that could not be computed, with its reason."""
     counts = {"all": {"rows": float(people.count.sum())}} if counts is None else counts
-    return (
-        Finding(
-            audit="individual", measure=measure, groups=(), estimate=math.nan, counts=counts,
-            verdict=Verdict.NOT_COMPUTABLE, reason=reason,
-        ),
-        evidence or {},
-        None,
-    )  # fmt: skip
+    return not_computable("individual", measure, (), reason, counts=counts, evidence=evidence or IndividualEvidence())
 
 
-def _fact(what: str, estimate: float, behind: dict[str, Any], people: People) -> str:
+def _fact(what: str, estimate: float, behind: IndividualEvidence, people: People) -> str:
+    assert behind.map is not None
+    assert behind.off_range is not None
     text = (
         f"Moving people where they should be treated alike multiplies the {what} by {estimate:.3g} "
-        f"({people.count.sum():.0f} rows, {behind['map']['kind']})."
+        f"({people.count.sum():.0f} rows, {behind.map.kind})."
     )
-    outside = behind["off_range"]["either"]
-    held = behind["off_range"]["stopped"] > 0
-    if outside > 0.1 and not held and behind["map"]["kind"].startswith("gradient"):
+    outside, held = behind.off_range.either, behind.off_range.stopped > 0
+    if outside > 0.1 and not held and behind.map.kind.startswith("gradient"):
         text += f" {100 * outside:.0f} % of them end outside the observed range; `limit='range'` holds them inside."
     return text
 
@@ -192,9 +186,10 @@ def _floor(pvalue: float, rows: float) -> float:
     return max(pvalue, math.ldexp(1.0, -int(min(rows, 1000))))
 
 
-def _map_share(error: MapError, extra: float, total: float) -> dict[str, float]:
-    """Return what the learned metric adds to the error of an estimate, where it was learned."""
+def _with_metric(
+    behind: IndividualEvidence, error: MapError, extra: float, total: float | None = None
+) -> IndividualEvidence:
+    """Add what the learned metric adds to the error of an estimate, where it was learned."""
     if error.variance == 0:
-        return {}
-    out = {"metric_error": math.sqrt(extra), "metric_bias": error.bias}
-    return out if math.isnan(total) else {**out, "error": total}
+        return behind
+    return replace(behind, metric_error=math.sqrt(extra), metric_bias=error.bias, error=total)

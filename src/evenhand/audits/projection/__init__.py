@@ -46,6 +46,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evenhand.audits.finding import Raw, columns_of
 from evenhand.audits.projection.boundary import Distances, as_distances, find_boundary
 from evenhand.audits.projection.criteria import (
     Conditions,
@@ -54,8 +55,9 @@ from evenhand.audits.projection.criteria import (
     own_conditions,
     rate_conditions,
 )
+from evenhand.audits.projection.evidence import ProjectionEvidence
 from evenhand.audits.projection.sample import Asked, ProjectionOptions, Sample, questions
-from evenhand.audits.projection.words import not_computable, tell
+from evenhand.audits.projection.words import Solved, tell, untestable
 from evenhand.audits.verdict import settle
 from evenhand.errors import UsageError
 from evenhand.inference.multiplicity import METHODS as CORRECTIONS
@@ -157,7 +159,7 @@ def audit_projection(
     >>> score = rng.normal(np.where(sex == "F", -0.4, 0.4))
     >>> data = AuditData.from_arrays(decision=(score > 0).astype(int), groups={"sex": sex})
     >>> found = audit_projection(data, criterion="statistical_parity", distance=np.abs(score))
-    >>> str(found[0].verdict), found.evidence[0]["changes"]["people"]
+    >>> str(found[0].verdict), found.evidence[0].changes.people
     ('disparity', 109)
     """
     options, asked, sample = _prepare(
@@ -165,23 +167,24 @@ def audit_projection(
         bandwidth, rows, beside, as_distances(distances), seed_of(rng),
     )  # fmt: skip
     below, above = options.band
-    told = []
+    raw: list[Raw] = []
     for pairs in asked:
         if progress is not None:
             progress(f"projection: {options.criterion} of {', '.join(a.name for a, _ in pairs) or 'own tuple'}")
         conditions = _conditions(criterion, data, pairs, sample)
         problem = _undefined(sample) or (conditions if isinstance(conditions, str) else "")
         if problem or isinstance(conditions, str):
-            told.append((not_computable(options, pairs, problem), {"warnings": list(sample.boundary.warnings)}))
+            warned = ProjectionEvidence(warnings=tuple(sample.boundary.warnings))
+            raw.append(untestable(options, pairs, problem, warned))
             continue
         cells, place = _cells(conditions, sample)
         found = _statistic(conditions, cells, sample, below, above)
         laws = _reference(conditions, cells, place, sample, options.bandwidth)
-        told.append(tell(data, conditions, cells, place, found, laws, sample, options, pairs))
+        solved = Solved(conditions=conditions, cells=cells, place=place, found=found, laws=laws)
+        raw.append(tell(data, solved, sample, options, pairs))
     result = AuditResult(
         audit="projection",
-        findings=tuple(finding for finding, _ in told),
-        evidence=tuple(evidence for _, evidence in told),
+        **columns_of(raw),
         options={**asdict(options), "distance": dict(sample.boundary.described)},
         notes=(*data.notes, *sample.boundary.notes),
     )

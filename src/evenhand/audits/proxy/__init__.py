@@ -44,6 +44,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.audits.finding import Raw, columns_of
+from evenhand.audits.proxy.evidence import GapEvidence, PairScore
 from evenhand.audits.proxy.features import candidates, measure_features
 from evenhand.audits.proxy.fits import Asked, Scorer, centre_of, learn
 from evenhand.audits.proxy.gap import gap_of
@@ -53,20 +55,19 @@ from evenhand.audits.proxy.sample import Pair, make_pair
 from evenhand.audits.proxy.scores import ranking, score_blocks
 from evenhand.audits.proxy.weights import CounterfactualWeights, describe, find_weights
 from evenhand.audits.proxy.words import (
-    constant_findings,
+    Comparison,
     counts_of,
-    feature_evidence,
-    feature_finding,
+    feature_raw,
     feature_table,
     gap_fact,
-    gap_finding,
-    interval_maker,
-    not_computable,
+    gap_raw,
+    nothing_known,
     own_note,
     pair_rows,
     planning,
     too_few,
     warnings_of,
+    without_value,
 )
 from evenhand.audits.verdict import settle
 from evenhand.errors import UsageError
@@ -75,10 +76,9 @@ from evenhand.intake import Attribute, AuditData
 from evenhand.kernels.influence.design import join
 from evenhand.kernels.influence.functionals import Functional, functional
 from evenhand.kernels.shared.seeds import RngLike, seed_of, stream
-from evenhand.results import AuditResult, Finding, Interval
+from evenhand.results import AuditResult
 
 FloatArray = NDArray[np.float64]
-IntervalAt = Callable[[float], Interval]
 
 # A part of the gap up to this is negligible unless the user says otherwise: one point of a rate.
 MARGIN = 0.01
@@ -235,10 +235,8 @@ def audit_proxy(
     )
     options, scorer, h, score = prepare(data, form, model, soft, checked)
     say = progress or _silent
-    findings: list[Finding] = []
-    evidence: list[Mapping[str, Any]] = []
+    raw: list[Raw] = []
     weights: dict[str, CounterfactualWeights] = {}
-    makers: list[IntervalAt | None] = []
     notes = list(data.notes)
     chosen = data.attributes if attribute is None else (data.attribute(attribute),)
     for one in chosen:
@@ -248,19 +246,15 @@ def audit_proxy(
                 continue
             say(f"proxy: {options.measure} of {one.group_name(code)}")
             block = _audit_group(data, one, code, base, form, options, scorer, h, score, nuisance, seed, workers, say)
-            findings += block.findings
-            evidence += block.evidence
-            makers += block.interval_at
+            raw += block.raw
             if block.weights is not None:
                 weights[one.group_name(code)] = block.weights
             notes += [block.note] * bool(block.note)
     result = ProxyResult(
         audit="proxy",
-        findings=tuple(findings),
-        evidence=tuple(evidence),
+        **columns_of(raw),
         options={**asdict(options), "seed": seed},
         notes=tuple(notes),
-        interval_at=tuple(makers),
         weights=weights,
     )
     settled = settle([result], alpha=alpha, correction=correction)[0]
@@ -270,9 +264,7 @@ def audit_proxy(
 class Block(NamedTuple):
     """The answer about one group."""
 
-    findings: list[Finding]
-    evidence: list[Mapping[str, Any]]
-    interval_at: list[IntervalAt | None]
+    raw: list[Raw]
     weights: CounterfactualWeights | None
     note: str
 
@@ -310,13 +302,12 @@ def _audit_group(
         own=attribute.name.split(" × "),
     )
     note = own_note(pair.own, names)
-    counts = counts_of(pair, names)
+    asked = Comparison(form=form, options=options, names=names, counts=counts_of(pair, names))
     reason = too_few(pair, form, names)
     draws = Draws(seed=seed, name=f"proxy/{form}", n_resamples=options.n_resamples, workers=workers)
     weighted = data.weight is not None
     if reason:
-        rest = not_computable(pair, form, options, names, counts, reason)
-        return Block(*rest, [None] * len(rest[0]), None, note)
+        return Block(nothing_known(pair, asked, reason), None, note)
     averaged = _averaged(pair, options.max_rows)
     say(f"proxy: nuisance models of {names[0]}")
     fits = learn(
@@ -350,41 +341,31 @@ def _audit_group(
         tolerance=options.tolerance,
         patience=options.patience,
     )
-    features = [feature_finding(p, form, options, names, counts, fits) for p in parts]
-    behind = [
-        feature_evidence(p, rank, gap, form, options, names, f, fits)
-        for p, rank, f in zip(parts, ranks, features, strict=True)
-    ]
-    joined: list[dict[str, Any]] = []
+    features = [feature_raw(p, rank, gap, asked, fits) for p, rank in zip(parts, ranks, strict=True)]
+    joined: tuple[PairScore, ...] = ()
     if options.pairs:
         say(f"proxy: pairs of features of {names[0]}")
         two = list(combinations(blocks, 2))
         both = score_blocks([join(a, b) for a, b in two], pair, fits, form, at, means, averaged)
         joined = pair_rows(two, both, {p.block.name: p.score for p in parts})
-    findings = [gap_finding(gap, form, options, names, counts), *features]
-    evidence: list[Mapping[str, Any]] = [
-        {
-            "kind": "gap",
-            "fact": gap_fact(gap, form, names, soft=options.soft),
-            "planning": planning(gap, options.alpha),
-            "values": {names[0]: gap.values[0], names[1]: gap.values[1]},
-            "test": gap.method,
-            "pvalue_floor": gap.floor,
-            "n_resamples": gap.draws,
-            "nuisance": fits.reports,
-            "features": feature_table(behind, form),
-            "pairs": joined,
-            "counterfactual": describe(pair, fits, weights.path, data.features),
-            "records_averaged": len(averaged),
-            "warnings": warnings_of(pair, fits, form),
-        },
-        *behind,
-    ]
-    still = constant_findings(pair, form, options, names, counts)
-    findings += still[0]
-    makers: list[IntervalAt | None] = [gap.interval_at, *(interval_maker(p, fits) for p in parts)]
-    makers += [None] * (len(findings) - len(makers))
-    return Block(findings, [*evidence, *still[1]], makers, weights, note)
+    evidence = GapEvidence(
+        kind="gap",
+        fact=gap_fact(gap, form, names, soft=options.soft),
+        planning=planning(gap, options.alpha),
+        values={names[0]: gap.values[0], names[1]: gap.values[1]},
+        test=gap.method,
+        pvalue_floor=gap.floor,
+        n_resamples=gap.draws,
+        nuisance=fits.reports,
+        features=feature_table(features),
+        pairs=joined,
+        counterfactual=describe(pair, fits, weights.path, data.features),
+        records_averaged=len(averaged),
+        warnings=tuple(warnings_of(pair, fits, form)),
+    )
+    why = "The feature takes one value in both groups: it carries nothing that could be measured."
+    still = without_value(pair.design.constant, asked, why)
+    return Block([gap_raw(gap, asked, evidence), *features, *still], weights, note)
 
 
 def _averaged(pair: Pair, max_rows: int) -> NDArray[np.int64]:

@@ -45,9 +45,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.audits.finding import Raw, columns_of
 from evenhand.audits.margin import parse_margin
 from evenhand.audits.tail.findings import (
-    Raw,
     TailOptions,
     chosen_horizon,
     difference_finding,
@@ -179,11 +179,9 @@ def audit_tail(
         raw.extend(_questions(data, one, _scores(scorer, one, values, options), options, generator, progress))
     result = AuditResult(
         audit="tail",
-        findings=tuple(finding for finding, _, _ in raw),
-        evidence=tuple(evidence for _, evidence, _ in raw),
+        **columns_of(raw),
         options=asdict(options) | {"model": scorer.name},
         notes=data.notes,
-        interval_at=tuple(interval for _, _, interval in raw),
     )
     return settle([result], alpha=alpha, correction=correction)[0]
 
