@@ -216,7 +216,7 @@ def test_curve_parts_range_movement_and_pairs_are_shown():
     assert e.movement.columns[0].column in ("x0", "x1")
     pairs = e.pairs
     assert [p.ratio for p in pairs] == sorted((p.ratio for p in pairs), reverse=True)
-    assert pairs[0]["loss_after"] / pairs[0]["loss_before"] == pytest.approx(pairs[0]["ratio"])
+    assert pairs[0].loss_after / pairs[0].loss_before == pytest.approx(pairs[0].ratio)
     assert audit().evidence[0].pairs == ()  # rows only on request
     assert (
         audit(take(arrays(), np.arange(9)), similarity=["x0"]).evidence[0].movement.columns == ()

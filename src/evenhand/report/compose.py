@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,16 +13,8 @@ from evenhand.report.bibliography import SOURCES
 from evenhand.report.detail import Detail, first_findings
 from evenhand.report.document import Block, Cell, Document, Entry, Section, Table, Text, shown
 from evenhand.report.evidence import evidence_blocks, has_null
-from evenhand.report.sections import group, individual, projection, proxy, tail
 from evenhand.results import AuditResult, AuditRun, Evidence, Finding, Verdict, printable
 
-_SECTIONS: dict[str, Callable[[AuditResult], list[Block]]] = {
-    "group": group.blocks,
-    "projection": projection.blocks,
-    "individual": individual.blocks,
-    "proxy": proxy.blocks,
-    "tail": tail.blocks,
-}
 _MOST_NULLS = 6  # drawn null distributions: each costs about 20 kB of the file
 _MOST_ANSWERS = 2  # sentences on an audit's card; twice as many when it is alone
 _SMALL = 50  # a group with fewer rows is pointed out
@@ -157,11 +149,26 @@ def _section(result: AuditResult, start: int, drawn: set[int], told: set[int], a
         question=words.QUESTIONS.get(result.audit, ""),
         tally={v: tally[v] for v in Verdict},
         answers=_answers(result, answers),
-        blocks=(*notes, *_SECTIONS[result.audit](result)),
+        blocks=(*notes, *_figures(result)),
         entries=entries,
         method=words.METHODS.get(result.audit, ""),
         sources=words.SOURCES_OF.get(result.audit, ()),
     )
+
+
+def _figures(result: AuditResult) -> list[Block]:
+    """Draw what is an audit's own; the file that does is loaded when it is needed, for it loads the audit."""
+    if result.audit == "group":
+        from evenhand.report.sections.group import blocks
+    elif result.audit == "projection":
+        from evenhand.report.sections.projection import blocks
+    elif result.audit == "individual":
+        from evenhand.report.sections.individual import blocks
+    elif result.audit == "proxy":
+        from evenhand.report.sections.proxy import blocks
+    else:
+        from evenhand.report.sections.tail import blocks
+    return blocks(result)
 
 
 def _answers(result: AuditResult, most: int) -> tuple[str, ...]:

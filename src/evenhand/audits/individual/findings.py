@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -34,8 +35,7 @@ def loss_finding(
     people: People, moved: Moved, found: MeanRatio | None, behind: IndividualEvidence, options: Limits
 ) -> Raw:
     """Return the finding on the mean ratio of losses; no ratio is dropped, undefined ones forbid it."""
-    log_ratio = ratios(moved.log_loss)[-1]
-    bad = ~np.isfinite(log_ratio)
+    bad = ~np.isfinite(ratios(moved.log_loss)[-1])
     counts = {
         "all": {
             "rows": float(people.count.sum()),
@@ -43,26 +43,9 @@ def loss_finding(
             "undefined_ratios": float(people.count[bad].sum()),
         }
     }
-    if found is None or not math.isfinite(found.estimate) or not math.isfinite(found.spread):
-        reason = (
-            f"The ratio is not a number for {counts['all']['undefined_ratios']:.0f} of "
-            f"{counts['all']['rows']:.0f} rows: their "
-            + (
-                "prediction is not a number. Mend the model first."
-                if np.isnan(moved.log_loss[[0, -1]]).any()
-                else "loss is exactly 0 or infinite before or after. Look at `error_ratio`, or keep probabilities away "
-                f"from 0 and 1: {CLIP}."
-            )
-        )
+    reason = _no_mean(moved, found, counts["all"])
+    if reason or found is None:
         return refused("loss_ratio", reason, people, counts, behind)
-    if not math.isfinite(found.spread * found.spread):
-        reason = (
-            "The loss of some people is so near to 0 before they are moved that the ratios cannot be averaged. Look at "
-            f"`error_ratio`, or keep probabilities away from 0 and 1: {CLIP}."
-        )
-        return refused("loss_ratio", reason, people, counts, behind)
-    if not math.isfinite(found.map.variance):
-        return refused("loss_ratio", UNSURE, people, counts, behind)
     tail = 1 - options.level
     # Too few rows, or a tail too long for them: people who carry it may be missing from the sample altogether.
     trusted = found.rows >= ENOUGH and abs(found.skewness) <= 0.5 * math.sqrt(found.rows)
@@ -109,30 +92,11 @@ def error_finding(people: People, moved: Moved, found: RateRatio, behind: Indivi
             "became_right": found.lost,
         }
     }
-    mapped = IndividualEvidence(map=behind.map)
-    silent = np.isnan(moved.wrong[[0, -1]]).any(axis=0)
-    if silent.any():
-        reason = (
-            f"The model's answer is not a number for {people.count[silent].sum():.0f} of {people.count.sum():.0f} "
-            "rows, before or after they are moved, so nobody can say whether it is right. Mend the model first."
-        )
-        return refused("error_ratio", reason, people, None, mapped)
-    if math.isnan(found.estimate):
-        reason = "Nobody is misjudged before or after, so the error rates have no ratio."
-        return refused("error_ratio", reason, people, counts, mapped)
-    if not math.isfinite(found.map.variance):
-        return refused("error_ratio", UNSURE, people, counts, mapped)
-    seen = (
-        found.kept + found.gained
-        if found.method == "binomial"
-        else min(found.kept + found.gained, found.kept + found.lost)
-    )
-    if seen < FEWEST_ERRORS:
-        reason = (
-            f"Only {seen:.0f} rows are misjudged{'' if found.method == 'binomial' else ' before or after'}; at least "
-            f"{FEWEST_ERRORS} are needed to compare error rates. Look at `loss_ratio`, which uses every row."
-        )
-        return refused("error_ratio", reason, people, counts, mapped)
+    reason = _no_rates(people, moved, found)
+    if reason:
+        answered = not np.isnan(moved.wrong[[0, -1]]).any()
+        evidence = IndividualEvidence(map=behind.map)
+        return refused("error_ratio", reason, people, counts if answered else None, evidence)
     tail = 1 - options.level
     sure = found.method == "binomial" or found.rows >= ENOUGH
     evidence = replace(
@@ -158,6 +122,50 @@ def error_finding(people: People, moved: Moved, found: RateRatio, behind: Indivi
         counts=counts,
     )
     return Raw(finding=finding, evidence=evidence, interval_at=interval_at)
+
+
+def _no_mean(moved: Moved, found: MeanRatio | None, counts: Mapping[str, float]) -> str:
+    """Say why the ratios of losses have no mean that can be tested; empty where they have."""
+    if found is None or not math.isfinite(found.estimate) or not math.isfinite(found.spread):
+        silent = np.isnan(moved.log_loss[[0, -1]]).any()
+        return (
+            f"The ratio is not a number for {counts['undefined_ratios']:.0f} of {counts['rows']:.0f} rows: their "
+            + (
+                "prediction is not a number. Mend the model first."
+                if silent
+                else "loss is exactly 0 or infinite before or after. Look at `error_ratio`, or keep probabilities away "
+                f"from 0 and 1: {CLIP}."
+            )
+        )
+    if not math.isfinite(found.spread * found.spread):
+        return (
+            "The loss of some people is so near to 0 before they are moved that the ratios cannot be averaged. Look at "
+            f"`error_ratio`, or keep probabilities away from 0 and 1: {CLIP}."
+        )
+    return "" if math.isfinite(found.map.variance) else UNSURE
+
+
+def _no_rates(people: People, moved: Moved, found: RateRatio) -> str:
+    """Say why error rates cannot be compared; empty where they can."""
+    silent = np.isnan(moved.wrong[[0, -1]]).any(axis=0)
+    if silent.any():
+        return (
+            f"The model's answer is not a number for {people.count[silent].sum():.0f} of {people.count.sum():.0f} "
+            "rows, before or after they are moved, so nobody can say whether it is right. Mend the model first."
+        )
+    if math.isnan(found.estimate):
+        return "Nobody is misjudged before or after, so the error rates have no ratio."
+    if not math.isfinite(found.map.variance):
+        return UNSURE
+    one_sided = found.method == "binomial"
+    after, before = found.kept + found.gained, found.kept + found.lost
+    seen = after if one_sided else min(after, before)
+    if seen < FEWEST_ERRORS:
+        return (
+            f"Only {seen:.0f} rows are misjudged{'' if one_sided else ' before or after'}; at least "
+            f"{FEWEST_ERRORS} are needed to compare error rates. Look at `loss_ratio`, which uses every row."
+        )
+    return ""
 
 
 def refused(

@@ -82,15 +82,7 @@ def tell(data: AuditData, solved: Solved, sample: Sample, options: ProjectionOpt
     records, share = moved_share(solved.cells, found.moved, solved.place, sample.distance, mass)
     changes = describe_changes(conditions, records, share, sample.decision, sample.distance, sample.count, n)
     after = projected_rates(conditions, found.moved)
-    spread = tuple(
-        AtBandwidth(
-            factor=f,
-            bandwidth=h,
-            pvalue=each.sf(found.cost, below=below, above=above),
-            weights=tuple(each.weights.tolist()),
-        )
-        for f, h, each in laws
-    )
+    spread = _spread(solved, below, above)
     evidence = replace(
         details,
         statistic=found.cost,
@@ -107,25 +99,39 @@ def tell(data: AuditData, solved: Solved, sample: Sample, options: ProjectionOpt
         planning=detectable(conditions, law, options.alpha, options.alternative),
         fact=f"{_rates_sentence(conditions, after)} {sentence(changes, n)}".strip(),
         warnings=(*sample.boundary.warnings, *_warnings(conditions, solved.cells, laws, spread, options.alpha)),
-        rows=MovedRows(
-            record=tuple(records.tolist()),
-            share=tuple(share.tolist()),
-            from_=tuple(sample.decision[records].tolist()),
-            distance=tuple(sample.distance[records].tolist()),
-        )
-        if options.rows
-        else None,
+        rows=_moved_rows(sample, records, share) if options.rows else None,
     )
     finding = Finding(
         audit="projection",
         measure=conditions.name,
         groups=conditions.groups,
         estimate=found.cost / n,
-        pvalue=law.sf(found.cost, below=below, above=above),
+        pvalue=spread[0].pvalue,
         margin=options.epsilon if options.epsilon > 0 else None,
         counts=_counts(conditions, sample, changes),
     )
     return Raw(finding=finding, evidence=evidence)
+
+
+def _spread(solved: Solved, below: float, above: float) -> tuple[AtBandwidth, ...]:
+    return tuple(
+        AtBandwidth(
+            factor=factor,
+            bandwidth=bandwidth,
+            pvalue=law.sf(solved.found.cost, below=below, above=above),
+            weights=tuple(law.weights.tolist()),
+        )
+        for factor, bandwidth, law in solved.laws
+    )
+
+
+def _moved_rows(sample: Sample, records: IntArray, share: NDArray[np.float64]) -> MovedRows:
+    return MovedRows(
+        record=tuple(records.tolist()),
+        share=tuple(share.tolist()),
+        from_=tuple(sample.decision[records].tolist()),
+        distance=tuple(sample.distance[records].tolist()),
+    )
 
 
 def _warnings(

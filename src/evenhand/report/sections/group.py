@@ -20,15 +20,6 @@ _MOST_LINES = 40
 def blocks(result: AuditResult) -> list[Block]:
     """Return the figures of a group audit.
 
-    Parameters
-    ----------
-    result : AuditResult
-        As plain data.
-
-    Returns
-    -------
-    list of block
-
     Examples
     --------
     >>> import evenhand as eh

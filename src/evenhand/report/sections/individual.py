@@ -18,22 +18,7 @@ from evenhand.results import AuditResult
 
 
 def blocks(result: AuditResult) -> list[Block]:
-    """Return the figures of an individual audit.
-
-    Parameters
-    ----------
-    result : AuditResult
-        As plain data.
-
-    Returns
-    -------
-    list of block
-
-    Examples
-    --------
-    >>> blocks(AuditResult(audit="individual", findings=(), evidence=()))
-    []
-    """
+    """Return the figures of an individual audit."""
     found: list[Block] = []
     tolerance = result.options.get("tolerance")
     dashed = [] if tolerance is None else [float(tolerance)]

@@ -20,22 +20,7 @@ _MOST_BINS = 15
 
 
 def blocks(result: AuditResult) -> list[Block]:
-    """Return the figures of a projection audit.
-
-    Parameters
-    ----------
-    result : AuditResult
-        As plain data.
-
-    Returns
-    -------
-    list of block
-
-    Examples
-    --------
-    >>> blocks(AuditResult(audit="projection", findings=(), evidence=()))
-    []
-    """
+    """Return the figures of a projection audit."""
     found: list[Block] = []
     for finding, evidence in zip(result.findings, result.evidence, strict=True):
         if not isinstance(evidence, ProjectionEvidence):

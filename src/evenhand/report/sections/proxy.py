@@ -15,22 +15,7 @@ Pair = tuple[Finding, FeatureEvidence]
 
 
 def blocks(result: AuditResult) -> list[Block]:
-    """Return the figures of a proxy audit.
-
-    Parameters
-    ----------
-    result : AuditResult
-        As plain data.
-
-    Returns
-    -------
-    list of block
-
-    Examples
-    --------
-    >>> blocks(AuditResult(audit="proxy", findings=(), evidence=()))
-    []
-    """
+    """Return the figures of a proxy audit."""
     pairs = list(zip(result.findings, result.evidence, strict=True))
     found: list[Block] = []
     for groups in dict.fromkeys(f.groups for f in result.findings):

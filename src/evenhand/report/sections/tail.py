@@ -16,22 +16,7 @@ _CLOSE = 0.05  # of score: an interval this short says something, whatever limit
 
 
 def blocks(result: AuditResult) -> list[Block]:
-    """Return the figures of a tail audit.
-
-    Parameters
-    ----------
-    result : AuditResult
-        As plain data.
-
-    Returns
-    -------
-    list of block
-
-    Examples
-    --------
-    >>> blocks(AuditResult(audit="tail", findings=(), evidence=()))
-    []
-    """
+    """Return the figures of a tail audit."""
     groups: dict[str, TailShown] = {}
     for evidence in result.evidence:
         for part in _parts(evidence):
