@@ -129,15 +129,6 @@ _MEASURES = {
 def tested(run: AuditRun) -> Table:
     """Return what each finding of a run assumes until the data speak against it.
 
-    Parameters
-    ----------
-    run : AuditRun
-        What was found.
-
-    Returns
-    -------
-    Table
-
     Examples
     --------
     >>> import evenhand as eh
@@ -157,15 +148,6 @@ def tested(run: AuditRun) -> Table:
 
 def glossary(run: AuditRun) -> tuple[tuple[str, str], ...]:
     """Return the words and measures that occur in a run, with what they mean.
-
-    Parameters
-    ----------
-    run : AuditRun
-        What was found.
-
-    Returns
-    -------
-    tuple of (word, meaning)
 
     Examples
     --------

@@ -271,21 +271,7 @@ def movement_summary(people: People, moved: Moved, log_ratio: FloatArray, most: 
 
 
 def pairs(people: People, moved: Moved, log_ratio: FloatArray, wanted: int) -> tuple[ExamplePair, ...]:
-    """Return the people with the largest ratios as pairs of before and after: rows, so only on request.
-
-    Parameters
-    ----------
-    people, moved
-        Before and after.
-    log_ratio : ndarray, shape (people,)
-        Of the whole map.
-    wanted : int
-        How many.
-
-    Returns
-    -------
-    tuple of ExamplePair
-    """
+    """Return the people with the largest ratios as pairs of before and after: rows, so only on request."""
     order = np.argsort(-np.nan_to_num(log_ratio, nan=-np.inf), kind="stable")[:wanted]
     labels = people.view.labels
     return tuple(

@@ -75,22 +75,7 @@ def chosen_horizon(rows: int) -> float:
 
 
 def difference_finding(a: GroupTail, b: GroupTail, horizon: float, options: TailOptions) -> Raw:
-    """Compare two groups at the common horizon.
-
-    Parameters
-    ----------
-    a, b : GroupTail
-        The group and its reference.
-    horizon : float
-        Decisions.
-    options : TailOptions
-        What was asked.
-
-    Returns
-    -------
-    Raw
-        Finding, evidence and its interval at any level.
-    """
+    """Compare two groups at the common horizon."""
     shown = DifferenceEvidence(groups={g.name: summary(g, horizon, options.level, options.span) for g in (a, b)})
     levels = [g.level_at(horizon, options.level) for g in (a, b)]
     if any(math.isnan(x.value) for x in levels):
@@ -139,22 +124,7 @@ def difference_finding(a: GroupTail, b: GroupTail, horizon: float, options: Tail
 
 
 def level_finding(group: GroupTail, horizon: float, options: TailOptions) -> Raw:
-    """State one group's worst case at the common horizon, and test whether it lies above the margin.
-
-    Parameters
-    ----------
-    group : GroupTail
-        With or without a fit.
-    horizon : float
-        Decisions.
-    options : TailOptions
-        What was asked.
-
-    Returns
-    -------
-    Raw
-        Finding, evidence and its interval at any level.
-    """
+    """State one group's worst case at the common horizon, and test whether it lies above the margin."""
     shown = LevelEvidence(**vars(summary(group, horizon, options.level, options.span)))
     names = (group.name, group.other)
     found = group.level_at(horizon, options.level)
