@@ -250,12 +250,12 @@ def with_learned_metric(design: Learned, n: int, replications: int, seed: int) -
                 continue
             seen[f"{word}computed"] += 1
             seen[f"{word}too high"] += finding.interval.low > true
-            seen[f"{word}too low"] += evidence["one_sided_high"] < true
+            seen[f"{word}too low"] += evidence.one_sided_high < true
         if loss.interval is not None:
             ratios.append(loss.estimate)
             seen["p .05"] += loss.pvalue <= 0.05
             seen["p .01"] += loss.pvalue <= 0.01
-            seen["equivalence .05"] += result.evidence[0]["equivalence_pvalue"] <= 0.05
+            seen["equivalence .05"] += result.evidence[0].equivalence_pvalue <= 0.05
     return {
         "design": design.name, "n": n, "replications": replications, "true": list(truth), **seen,
         "mean_ratio": float(np.mean(ratios)) if ratios else None,

@@ -218,9 +218,9 @@ def rejections(design: Design, n: int, samples: int, seed: int, alpha: float = 0
             undefined += 1
             continue
         rejected += finding.pvalue <= alpha
-        wald += evidence["wald"]["pvalue"] <= alpha
-        total += evidence["statistic"]
-        square += evidence["statistic"] ** 2
+        wald += evidence.wald.pvalue <= alpha
+        total += evidence.statistic
+        square += evidence.statistic**2
     used = samples - undefined
     return {
         "design": design.name,

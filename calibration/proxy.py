@@ -227,8 +227,8 @@ def run(design: Design, samples: int, seed: int) -> dict[str, Any]:
             interactions=design.interactions,
             max_steps=0,
         )
-        levels = next(e["levels"] for e in result.evidence if e.get("feature") == "used")
-        grid = np.array([float(row["level"]) for row in levels])
+        levels = next(e.levels for e in result.evidence if getattr(e, "feature", "") == "used")
+        grid = np.array([float(row.level) for row in levels])
         for f, e in zip(result.findings, result.evidence, strict=True):
             feature = f.measure.partition(":")[2]
             row = tally.setdefault(feature or "gap", dict.fromkeys(COLUMNS, 0))
@@ -244,15 +244,15 @@ def run(design: Design, samples: int, seed: int) -> dict[str, Any]:
             for level, key in ((0.05, "rejected"), (0.01, "rejected_01")):
                 row[key] += f.pvalue <= level
             if feature:
-                score, band = truth.score(feature, grid), e["score_interval"]
-                row["score"] += e["score"]
+                score, band = truth.score(feature, grid), e.score_interval
+                row["score"] += e.score
                 row["true_score"] += score
                 row["score_intervals"] += band is not None
-                row["score_covered"] += band is not None and inside(band["low"], score, band["high"])
+                row["score_covered"] += band is not None and inside(band.low, score, band.high)
             for level, count in wrong.items():
                 if feature not in ("", *truth.carriers) and f.pvalue_adjusted <= level:
                     count.add(k)
-            first += e.get("feature") == "carrier" and e["ranking"]["rank"] <= 2
+            first += getattr(e, "feature", "") == "carrier" and e.ranking.rank <= 2
     return {
         "design": design.name,
         "samples": samples,

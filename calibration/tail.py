@@ -255,12 +255,12 @@ def model_cell(kind: str, n: int, horizon: float | None, samples: int, seed: int
                 if f.interval is None:
                     continue
                 group = int(f.groups[0][-1])
-                at = true[group].size / e["horizon"]
+                at = true[group].size / e.horizon
                 truth = true[group][int(at)]
                 found += [
                     1, f.interval.low - 1e-9 <= truth <= f.interval.high + 1e-9,
-                    f.interval.low > e["observed_maximum"]["value"] + 1e-12,
-                    f.interval.high > e["largest_possible"]["value"] + 1e-12,
+                    f.interval.low > e.observed_maximum.value + 1e-12,
+                    f.interval.high > e.largest_possible.value + 1e-12,
                 ]  # fmt: skip
     return {
         "samples": asked, "given": found[0] / asked, "coverage": found[1] / max(found[0], 1),

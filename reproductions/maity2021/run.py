@@ -64,7 +64,7 @@ def audited(case: cases.Case, fitted: Any, settings: dict[str, Any], **options: 
         tolerance=TOLERANCE, alpha=ALPHA, limits="normal", metric_rows=everyone, scale="none", limit="none",
         **{k: settings[k] for k in ("penalty", "step", "steps")}, refits=0, correction="none", rng=0, **options,
     )  # fmt: skip
-    loss, error = result.evidence
+    loss, error = (e.to_dict() for e in result.evidence)
     network = getattr(model, "network", model)
     out = network.outputs(case.X_test)
     decision = out.argmax(axis=1) if out.shape[1] == 2 else (out[:, 0] > 0.5).astype(float)

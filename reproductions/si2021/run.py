@@ -154,10 +154,10 @@ def audit(people: People, rows: np.ndarray, margin: np.ndarray, norm: float, alp
         told[key] = result[0].pvalue
         if key == "table1":
             evidence = result.evidence[0]
-            told["table3"] = evidence.get("welch", {}).get("pvalue", math.nan)
-            told["statistic"] = evidence.get("statistic", math.nan)
-            told["threshold"] = evidence.get("threshold", math.nan)
-            told["people"] = evidence.get("changes", {}).get("people", 0)
+            told["table3"] = math.nan if evidence.welch is None else evidence.welch.pvalue
+            told["statistic"] = math.nan if evidence.statistic is None else evidence.statistic
+            told["threshold"] = math.nan if evidence.threshold is None else evidence.threshold
+            told["people"] = 0 if evidence.changes is None else evidence.changes.people
     told["accuracy"] = float(np.mean(decision == people.y[rows]))
     return told
 

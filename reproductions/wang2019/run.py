@@ -103,7 +103,7 @@ def study(config: dict[str, Any], splits: int) -> dict[str, Any]:
             }
             single = audit_proxy(data, **options)
             note(found, measure, single[0].estimate)
-            note(found, f"{measure}, plug-in", single.evidence[0]["counterfactual"]["path"]["gap"][0])
+            note(found, f"{measure}, plug-in", single.evidence[0].counterfactual.path.gap[0])
             if split == 0:
                 joined = audit_proxy(data, blocks=config["blocks"], pairs=measure == "fpr", **options)
                 out["measures"][measure] = {"single": rows_of(single), "blocks": rows_of(joined), **table_2(single)}
@@ -132,13 +132,13 @@ def rows_of(result: Any) -> list[dict[str, Any]]:
             "verdict": str(f.verdict),
             **{k: e[k] for k in kept if k in e},
         }
-        for f, e in zip(result.findings, result.evidence, strict=True)
+        for f, e in zip(result.findings, (e.to_dict() for e in result.evidence), strict=True)
     ]
 
 
 def table_2(result: Any) -> dict[str, Any]:
     """Return group, counterfactual and reference means in per cent, and the descent."""
-    found = result.evidence[0]["counterfactual"]
+    found = result.evidence[0].counterfactual.to_dict()
     return {
         "means": {
             row["feature"]: [round(100 * row[k], 1) for k in ("reference", "group", "counterfactual")]

@@ -17,6 +17,8 @@ from evenhand.intake import AuditData, read
 from evenhand.metrics import METRICS, Metric, cell_metric, row_metric
 from evenhand.plan import Plan
 from evenhand.results import AuditResult, AuditRun, Finding, Interval, Verdict
+from evenhand.results import Evidence as _Evidence
+from evenhand.results.run import Report as _Report
 from evenhand.run import audit
 
 if _typing.TYPE_CHECKING:
@@ -26,6 +28,24 @@ if _typing.TYPE_CHECKING:
     from evenhand.sizing import PowerResult, power
 
 __version__ = _version("evenhand")
+
+
+def _report() -> _Report:
+    from evenhand import report
+
+    return report
+
+
+def _kinds_of_evidence(audit: str) -> _typing.Sequence[type[_Evidence]]:
+    from evenhand.audits.evidence import kinds_of_evidence
+
+    return kinds_of_evidence(audit)
+
+
+# A run writes its own report and is read back from a file, but results come before audits and report and know nothing
+# of them. The package knows every room: it hands both over here, to be loaded when they are first asked for.
+AuditResult.kinds_of_evidence = staticmethod(_kinds_of_evidence)
+AuditRun.report = staticmethod(_report)
 
 # Loaded when first used: half of the package, which most programs that import it never need.
 _LATER = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 import platform
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from evenhand.audits.finding import columns_of, not_computable
 from evenhand.audits.group.samples import check_needs
 from evenhand.audits.options import options_of
 from evenhand.audits.reference import references
@@ -26,7 +26,7 @@ from evenhand.metrics import resolve
 from evenhand.models import AuditedModel, audited_model, load_model
 from evenhand.models.training_rows import training_rows
 from evenhand.plan import Plan, check_fits
-from evenhand.results import AuditResult, AuditRun, Finding, Verdict
+from evenhand.results import AuditResult, AuditRun
 from evenhand.summaries import group_sizes
 
 Progress = Callable[[str], None]
@@ -161,15 +161,8 @@ def _options(plan: Plan, name: str) -> dict[str, Any]:
 
 
 def _failed(name: str, error: DataError) -> AuditResult:
-    finding = Finding(
-        audit=name,
-        measure=name,
-        groups=(),
-        estimate=math.nan,
-        verdict=Verdict.NOT_COMPUTABLE,
-        reason=f"The {name} audit could not run. {error}",
-    )
-    return AuditResult(audit=name, findings=(finding,), evidence=({},))
+    raw = not_computable(name, name, (), f"The {name} audit could not run. {error}")
+    return AuditResult(audit=name, **columns_of([raw]))
 
 
 def _check_request(plan: Plan, data: AuditData) -> None:

@@ -64,7 +64,7 @@ OPTIONAL = [
     "skops",
     "matplotlib",
 ]
-SLOW = ["duckdb", "narwhals", "scipy.stats", "scipy.optimize", "click"]
+SLOW = ["duckdb", "narwhals", "scipy.stats", "scipy.optimize", "click", "evenhand.report"]
 
 
 def test_public_names():

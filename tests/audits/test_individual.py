@@ -142,7 +142,7 @@ def test_statistic_is_algorithm_1_of_the_paper():
     )
     r = np.array(ratios)
     assert found[0].estimate == pytest.approx(r.mean(), rel=1e-9)
-    assert found.evidence[0]["T_n"] == pytest.approx(r.mean() - 1.6448536 * r.std(ddof=1) / np.sqrt(60), rel=1e-8)
+    assert found.evidence[0].T_n == pytest.approx(r.mean() - 1.6448536 * r.std(ddof=1) / np.sqrt(60), rel=1e-8)
     after, before = np.array(wrong, dtype=float).T
     assert found[1].estimate == pytest.approx(after.mean() / before.mean())
 
@@ -150,7 +150,7 @@ def test_statistic_is_algorithm_1_of_the_paper():
 def test_euler_and_adaptive_agree_and_the_error_is_measured():
     euler, adaptive = (audit(steps=200, limit="none", method=m, flow_tolerance=1e-6) for m in ("euler", "adaptive"))
     assert euler[0].estimate == pytest.approx(adaptive[0].estimate, rel=5e-3)
-    error = euler.evidence[0]["map"]["flow_error"]
+    error = euler.evidence[0].map.flow_error
     gap = abs(euler[0].estimate - adaptive[0].estimate)
     measured = abs(error["mean_ratio"] - error["mean_ratio_halved"])
     assert 0.3 * gap < 2 * measured < 3 * gap  # halving leaves half the first-order error
@@ -198,38 +198,38 @@ def test_too_long_steps_are_refused_with_the_limit():
 def test_curve_parts_range_movement_and_pairs_are_shown():
     result = audit(steps=300, examples=3, limit="none")
     e = result.evidence[0]
-    curve = e["curve"]
-    assert curve[0]["loss_ratio"] == pytest.approx(1.0)
-    assert np.all(np.diff([p["loss_ratio"] for p in curve]) > 0)
-    assert curve[-1]["T_n"] == pytest.approx(e["T_n"])
+    curve = e.curve
+    assert curve[0].loss_ratio == pytest.approx(1.0)
+    assert np.all(np.diff([p.loss_ratio for p in curve]) > 0)
+    assert curve[-1].T_n == pytest.approx(e.T_n)
     last = curve[-1]
-    assert (last["low"], last["high"]) == pytest.approx((result[0].interval.low, e["one_sided_high"]))
-    high = result.evidence[1]["one_sided_high"]
-    assert (last["error_low"], last["error_high"]) == pytest.approx((result[1].interval.low, high))
-    assert [p["time"] for p in curve] == pytest.approx([0.01 * k for k in checkpoints(300)])
-    assert [p["name"] for p in e["by_part"]] == ["0", "1", "g=a", "g=b", "g=c"]
-    assert sum(p["rows"] for p in e["by_part"][2:]) == N
-    total = sum(p["rows"] * p["loss_ratio"] for p in e["by_part"][2:]) / N
+    assert (last.low, last.high) == pytest.approx((result[0].interval.low, e.one_sided_high))
+    high = result.evidence[1].one_sided_high
+    assert (last.error_low, last.error_high) == pytest.approx((result[1].interval.low, high))
+    assert [p.time for p in curve] == pytest.approx([0.01 * k for k in checkpoints(300)])
+    assert [p.name for p in e.by_part] == ["0", "1", "g=a", "g=b", "g=c"]
+    assert sum(p.rows for p in e.by_part[2:]) == N
+    total = sum(p.rows * p.loss_ratio for p in e.by_part[2:]) / N
     assert total == pytest.approx(result[0].estimate)
-    assert 0 < e["off_range"]["directions"] <= e["off_range"]["either"] < 1
-    assert e["movement"]["columns"][0]["column"] in ("x0", "x1")
-    pairs = e["pairs"]
-    assert [p["ratio"] for p in pairs] == sorted((p["ratio"] for p in pairs), reverse=True)
-    assert pairs[0]["loss_after"] / pairs[0]["loss_before"] == pytest.approx(pairs[0]["ratio"])
-    assert audit().evidence[0]["pairs"] == []  # rows only on request
+    assert 0 < e.off_range.directions <= e.off_range.either < 1
+    assert e.movement.columns[0].column in ("x0", "x1")
+    pairs = e.pairs
+    assert [p.ratio for p in pairs] == sorted((p.ratio for p in pairs), reverse=True)
+    assert pairs[0].loss_after / pairs[0].loss_before == pytest.approx(pairs[0].ratio)
+    assert audit().evidence[0].pairs == ()  # rows only on request
     assert (
-        audit(take(arrays(), np.arange(9)), similarity=["x0"]).evidence[0]["movement"]["columns"] == []
+        audit(take(arrays(), np.arange(9)), similarity=["x0"]).evidence[0].movement.columns == ()
     )  # a mean over one is a row
 
 
 def test_metric_is_learned_apart_or_the_sharing_is_stated():
     cross, shared = audit(), audit(metric_rows="shared")
-    assert cross.evidence[0]["metric"]["learned_on"] == "the other half of the rows"
-    assert shared.evidence[0]["metric"]["learned_on"] == "the audited rows themselves"
-    assert cross.evidence[0]["metric"]["angle_between_halves_degrees"] > 0
+    assert cross.evidence[0].metric.learned_on == "the other half of the rows"
+    assert shared.evidence[0].metric.learned_on == "the audited rows themselves"
+    assert cross.evidence[0].metric.angle_between_halves_degrees > 0
     own = audit(metric_rows=eh.AuditData.from_arrays(**arrays(500, seed=9)))
-    assert own.evidence[0]["metric"]["learned_on"] == "rows of their own"
-    sense = cross.evidence[0]["metric"]["sensitivity"]
+    assert own.evidence[0].metric.learned_on == "rows of their own"
+    sense = cross.evidence[0].metric.sensitivity
     assert len(sense["loss_ratio_change"]) == len(sense["largest_angle_degrees"]) == 3
 
 
@@ -259,10 +259,10 @@ def test_crossfitting_uses_the_other_half():
 
 def test_people_can_be_held_inside_the_observed_range_and_columns_frozen():
     far, held = audit(steps=500, limit="none"), audit(steps=500, limit="range")
-    assert far.evidence[0]["off_range"]["directions"] > 0.1
+    assert far.evidence[0].off_range.directions > 0.1
     # People who start outside the range of the other half are not brought back.
-    assert held.evidence[0]["off_range"]["directions"] < 0.05
-    assert held.evidence[0]["off_range"]["stopped"] > 0.1
+    assert held.evidence[0].off_range.directions < 0.05
+    assert held.evidence[0].off_range.stopped > 0.1
     assert held[0].estimate < far[0].estimate
     assert "end outside the observed range" in far[0].reason
     frozen = audit(similarity=["x0"], freeze=["x0", "x1"], model=logistic([1.0, 1.0, 0.0]))
@@ -305,7 +305,7 @@ def test_nobody_wrong_has_no_error_ratio():
 
 def test_few_errors_use_the_exact_test():
     result = audit(model=logistic([0.6, 1.0, 0.0]), similarity=["x0"])
-    assert result.evidence[1]["test"] == "exact binomial given the errors"
+    assert result.evidence[1].test == "exact binomial given the errors"
     counts = result[1].counts["all"]
     assert counts["became_right"] == 0
     assert counts["wrong_after"] == counts["wrong_before"] + counts["became_wrong"]
@@ -316,9 +316,9 @@ def test_black_boxes_are_searched_and_say_so():
         return np.clip(0.5 + 0.3 * np.sign(X[:, 0]) + 0.1 * np.sign(X[:, 1]), 0.05, 0.95)
 
     result = audit(model=steps, similarity=["x0"])
-    assert result.evidence[0]["map"]["kind"] == "search along the sensitive directions"
+    assert result.evidence[0].map.kind == "search along the sensitive directions"
     assert result[0].verdict == "disparity"
-    assert result.evidence[0]["off_range"]["directions"] == pytest.approx(0.0, abs=0.02)
+    assert result.evidence[0].off_range.directions == pytest.approx(0.0, abs=0.02)
     # By hand: the best a search can do is to take the worse sign of x0.
     X, y = arrays()["features"], arrays()["outcome"]
     loss = lambda p: -np.log(np.where(y == 1, p, 1 - p))  # noqa: E731
@@ -336,7 +336,7 @@ def test_an_onnx_session_is_searched_as_the_model_it_came_from(tmp_path):
     onnx = to_onnx(forest, initial_types=kind, options={"zipmap": False}, target_opset=17)
     session = onnxruntime.InferenceSession(onnx.SerializeToString(), providers=["CPUExecutionProvider"])
     found = audit(a, model=session, similarity=["x0"])
-    assert found.evidence[0]["map"]["kind"] == "search along the sensitive directions"
+    assert found.evidence[0].map.kind == "search along the sensitive directions"
     own = audit(a, model=forest, similarity=["x0"])
     for one, two in zip(found, own, strict=True):
         assert one.estimate == pytest.approx(two.estimate, rel=0.02)  # the session computes in single precision
@@ -364,9 +364,9 @@ def test_forests_are_searched_in_categories_that_exist():
     data = eh.AuditData.from_arrays(outcome=y, groups={"sex": sex}, features={"age": age, "job": job})
     result = audit_individual(data, model=forest, clip=0.01, examples=5, rng=0)
     assert result[0].verdict == "disparity"
-    jobs = {m["after"] for p in result.evidence[0]["pairs"] for m in p["moved"] if m["column"] == "job"}
+    jobs = {m["after"] for p in result.evidence[0].pairs for m in p.moved if m["column"] == "job"}
     assert jobs <= {"clerk", "nurse", "smith"}
-    weights = [m["weight_toward"] for p in result.evidence[0]["pairs"] for m in p["moved"] if m["column"] == "job"]
+    weights = [m["weight_toward"] for p in result.evidence[0].pairs for m in p.moved if m["column"] == "job"]
     assert weights
     assert set(weights) == {1.0}
 
@@ -381,7 +381,7 @@ def test_numbers_on_different_scales_are_standardised_and_it_is_said():
     assert any("were standardised" in note for note in result.notes)
     # Left as they are, income in dollars hardly moves and an unfair model looks harmless.
     assert audit(wide, model=model, similarity=["x0"], steps=200, scale="none")[0].estimate < 1.01
-    pair = audit(wide, model=model, similarity=["x0"], steps=200, examples=1).evidence[0]["pairs"][0]["moved"][0]
+    pair = audit(wide, model=model, similarity=["x0"], steps=200, examples=1).evidence[0].pairs[0].moved[0]
     assert abs(pair["change"]) > 1000
 
 
@@ -402,7 +402,7 @@ def test_regression_and_several_classes():
     many = CallableGradient(lambda X: -X @ W, lambda X: np.tile(-W.T, (len(X), 1, 1)), link="logit", classes=(0, 1, 2))
     result = audit(three, model=many, similarity=["x0"])
     assert [f.measure for f in result] == ["loss_ratio", "error_ratio"]
-    assert [p["name"] for p in result.evidence[0]["by_part"][:3]] == ["0", "1", "2"]
+    assert [p.name for p in result.evidence[0].by_part[:3]] == ["0", "1", "2"]
 
 
 def test_sampling_weights_are_used():
@@ -410,7 +410,7 @@ def test_sampling_weights_are_used():
     weight = np.random.default_rng(1).uniform(0.5, 3.0, N)
     result = audit(a, weight=weight, similarity=["x0"])
     assert result[0].estimate != pytest.approx(audit(a, similarity=["x0"])[0].estimate)
-    assert result.evidence[1]["test"] == "linear form (Fieller)"
+    assert result.evidence[1].test == "linear form (Fieller)"
 
 
 @pytest.mark.parametrize(
@@ -482,7 +482,7 @@ def test_torch_modules_work_end_to_end():
     auto = audit(model=TorchGradient(module), similarity=["x0"])
     assert plain[0].estimate == pytest.approx(auto[0].estimate, rel=1e-4)
     assert module.training
-    assert auto.evidence[0]["map"]["model"] == "torch module (autograd)"
+    assert auto.evidence[0].map.model == "torch module (autograd)"
 
 
 def test_networks_with_a_shortcut_are_moved_as_by_their_gradient_alone():
@@ -539,7 +539,7 @@ def test_groups_that_the_inputs_do_not_predict_give_no_verdict():
     result = audit_individual(data, model=model, rng=0)
     assert [str(f.verdict) for f in result] == ["not_computable"] * 2
     assert "do not predict the protected groups better than chance" in result[0].reason
-    assert result.evidence[0]["predicted"][0]["pvalue"] > 0.05
+    assert result.evidence[0].predicted[0].pvalue > 0.05
 
 
 def test_random_groups_are_never_a_disparity_blind_or_given():
@@ -568,17 +568,17 @@ def test_a_model_that_uses_the_group_is_found():
     data, model = trained(600, 3, given=True, coefficient=1.5)
     result = audit_individual(data, model=model, rng=0)
     assert result[0].verdict == "disparity"
-    end = result.evidence[0]["movement"]["columns"][0]
-    assert end["column"] == "sex"
-    assert end["mean_size"] <= 1.0 + 1e-9  # from one group to the other, no farther
+    end = result.evidence[0].movement.columns[0]
+    assert end.column == "sex"
+    assert end.mean_size <= 1.0 + 1e-9  # from one group to the other, no farther
 
 
 def test_people_go_no_farther_than_the_groups_differ():
     data, model = trained(2000, 5, gap=0.5)
     result = audit_individual(data, model=model, examples=2000, refits=0, rng=0)
-    reach = float(result.evidence[0]["metric"]["reach"][0])
+    reach = float(result.evidence[0].metric.reach[0])
     assert reach == pytest.approx(0.5, abs=0.15)
-    moves = [max(abs(m["change"]) for m in p["moved"]) for p in result.evidence[0]["pairs"] if p["moved"]]
+    moves = [max(abs(m["change"]) for m in p.moved) for p in result.evidence[0].pairs if p.moved]
     assert max(moves) <= 0.7
     sizes = [audit_individual(data, model=model, limit=k, refits=0, rng=0)[0].estimate for k in ("range", "none")]
     assert result[0].estimate < sizes[0] <= sizes[1]
@@ -591,7 +591,7 @@ def test_interval_and_test_agree():
         for f, e in zip(result, result.evidence, strict=True):
             assert f.interval.high == math.inf
             assert (f.interval.low > 1.2) == (f.pvalue <= 1 - level)
-            assert (e["one_sided_high"] < 1.2) == (e["equivalence_pvalue"] <= 1 - level)
+            assert (e.one_sided_high < 1.2) == (e.equivalence_pvalue <= 1 - level)
             assert f.margin == 1.2
 
 
@@ -603,7 +603,7 @@ def test_the_metrics_error_is_inside_the_pvalue():
         assert f.estimate == g.estimate
         assert f.interval.low > g.interval.low
         assert f.pvalue < g.pvalue
-        assert e["metric_error"] > 0
+        assert e.metric_error > 0
 
 
 def test_few_errors_have_no_ratio():

@@ -57,7 +57,7 @@ def test_equal_opportunity_by_plain_sums():
     phi = u1 / u1.mean() - u0 / u0.mean()
     programme = linprog(d, A_eq=[(1 - 2 * c) * phi], b_eq=[-(c * phi).sum()], bounds=(0, 1))
     evidence = found.evidence[0]
-    assert evidence["statistic"] == pytest.approx(programme.fun, rel=1e-7)
+    assert evidence.statistic == pytest.approx(programme.fun, rel=1e-7)
     assert found[0].estimate == pytest.approx(programme.fun / N, rel=1e-7)
     # limit law: covariance with the phi_z correction, Gaussian kernel at Silverman's bandwidth of the rows compared
     r1, r0 = c[u1].mean(), c[u0].mean()
@@ -65,15 +65,15 @@ def test_equal_opportunity_by_plain_sums():
     signed = m[y == 1]
     quarter = np.sort(signed)[[math.ceil(q * signed.size) - 1 for q in (0.25, 0.75)]]
     h = 0.9 * min(signed.std(), (quarter[1] - quarter[0]) / 1.349) * signed.size**-0.2
-    assert evidence["bandwidth"] == pytest.approx(h)
+    assert evidence.bandwidth == pytest.approx(h)
     S = np.sum(stats.norm.pdf(m / h) / h * phi**2) / N
     weight = psi.var(ddof=1) / (2 * S)
-    assert evidence["weights"].tolist() == pytest.approx([weight])
+    assert list(evidence.weights) == pytest.approx([weight])
     assert found[0].pvalue == pytest.approx(stats.chi2.sf(programme.fun / weight, 1), rel=1e-6)
-    assert evidence["threshold"] == pytest.approx(weight * stats.chi2.isf(0.05, 1))
+    assert evidence.threshold == pytest.approx(weight * stats.chi2.isf(0.05, 1))
     welch = (r1 - r0) ** 2 / (r1 * (1 - r1) / u1.sum() + r0 * (1 - r0) / u0.sum())
-    assert evidence["welch"]["statistic"] == pytest.approx(welch)
-    assert evidence["wald"]["statistic"] == pytest.approx(N * (r1 - r0) ** 2 / psi.var(ddof=1))
+    assert evidence.welch.statistic == pytest.approx(welch)
+    assert evidence.wald.statistic == pytest.approx(N * (r1 - r0) ** 2 / psi.var(ddof=1))
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
@@ -81,32 +81,32 @@ def test_equal_opportunity_by_plain_sums():
 def test_moving_the_named_people_makes_the_rates_equal(criterion, attribute):
     arrays = columns(1)
     found = audit(arrays, criterion=criterion, attribute=attribute, rows=True, beside=False)
-    moved = found.evidence[0]["rows"]
+    moved = found.evidence[0].rows
     c = (arrays["margin"] >= 0).astype(float)
     p = np.zeros(N)
-    p[moved["record"]] = moved["share"]
+    p[list(moved.record)] = moved.share
     after = c + (1 - 2 * c) * p
     for name in (attribute,) if isinstance(attribute, str) else attribute:
         for outcome in CRITERIA[criterion]:
             inside = np.ones(N, bool) if outcome is None else arrays["outcome"] == outcome
             rates = [after[inside & (arrays["groups"][name] == g)].mean() for g in np.unique(arrays["groups"][name])]
             assert np.ptp(rates) < 1e-7
-    assert p @ np.abs(arrays["margin"]) == pytest.approx(found.evidence[0]["statistic"], rel=1e-7)
-    changes = found.evidence[0]["changes"]
-    assert changes["people"] == np.sum(p > 0)
-    assert changes["in_part"] == np.sum((p > 0) & (p < 1 - 1e-6))
+    assert p @ np.abs(arrays["margin"]) == pytest.approx(found.evidence[0].statistic, rel=1e-7)
+    changes = found.evidence[0].changes
+    assert changes.people == np.sum(p > 0)
+    assert changes.in_part == np.sum((p > 0) & (p < 1 - 1e-6))
     assert all(
-        abs(line["after"] - found.evidence[0]["projected"][0]["after"]) < 1e-7
-        for line in found.evidence[0]["projected"]
-        if line["outcome"] == CRITERIA[criterion][0]
+        abs(line.after - found.evidence[0].projected[0].after) < 1e-7
+        for line in found.evidence[0].projected
+        if line.outcome == CRITERIA[criterion][0]
     )
     first = attribute if isinstance(attribute, str) else attribute[0]
-    told = [line for line in changes["by_group"] if line["group"].startswith(f"{first}=")]
-    assert sum(line["people"] for line in told) == changes["people"]
+    told = [line for line in changes.by_group if line.group.startswith(f"{first}=")]
+    assert sum(line.people for line in told) == changes.people
 
 
 def test_rows_are_told_only_on_request():
-    assert "rows" not in audit(columns()).evidence[0]
+    assert audit(columns()).evidence[0].rows is None
 
 
 def test_one_finding_for_each_attribute_and_one_for_several_at_once():
@@ -114,9 +114,9 @@ def test_one_finding_for_each_attribute_and_one_for_several_at_once():
     assert [f.groups[-1] for f in single] == ["sex=M", "race=a"]
     joint = audit(columns(), attribute=["sex", "race"], beside=False)
     assert len(joint) == 1
-    assert joint.evidence[0]["statistic"] >= max(e["statistic"] for e in single.evidence) - 1e-9
-    assert joint.evidence[0]["gap"] <= 1e-9
-    assert len(joint.evidence[0]["weights"]) == 3
+    assert joint.evidence[0].statistic >= max(e.statistic for e in single.evidence) - 1e-9
+    assert joint.evidence[0].gap <= 1e-9
+    assert len(joint.evidence[0].weights) == 3
 
 
 def test_an_attribute_twice_changes_nothing():
@@ -140,7 +140,7 @@ def test_own_tuple_gives_the_named_criterion():
     named, mine = audit(arrays, attribute="sex")[0], audit(arrays, criterion=own)[0]
     assert mine.estimate == pytest.approx(named.estimate, rel=1e-9)
     # the named criterion takes its bandwidth from the rows compared, the tuple from all rows
-    h = audit(arrays, attribute="sex").evidence[0]["bandwidth"]
+    h = audit(arrays, attribute="sex").evidence[0].bandwidth
     assert audit(arrays, criterion=own, bandwidth=h)[0].pvalue == pytest.approx(named.pvalue, rel=1e-9)
     assert mine.measure == "mine"
     assert mine.groups == ("women", "men")
@@ -156,7 +156,7 @@ def test_own_tuple_with_many_values_is_solved_by_rows():
     c, d = (arrays["margin"] >= 0).astype(float), np.abs(arrays["margin"])
     phi = x - x.mean()
     programme = linprog(d, A_eq=[(1 - 2 * c) * phi], b_eq=[-(c * phi).sum()], bounds=(0, 1))
-    assert found.evidence[0]["statistic"] == pytest.approx(programme.fun, rel=1e-7)
+    assert found.evidence[0].statistic == pytest.approx(programme.fun, rel=1e-7)
 
 
 def test_one_side_and_tolerance():
@@ -167,14 +167,14 @@ def test_one_side_and_tolerance():
     assert less.pvalue == pytest.approx(two.pvalue / 2, rel=1e-9)  # women have the lower rate
     assert greater.pvalue == 1.0
     assert greater.estimate == 0.0
-    gap = abs(two_gap := audit(arrays, attribute="sex").evidence[0]["values"][0])
+    gap = abs(two_gap := audit(arrays, attribute="sex").evidence[0].values[0])
     assert two_gap < 0
     inside = audit(arrays, attribute="sex", epsilon=gap + 0.01)[0]
     assert (inside.estimate, inside.pvalue) == (0.0, 1.0)
     near = audit(arrays, attribute="sex", epsilon=0.02)
     assert two.pvalue < near[0].pvalue < 1
     assert near[0].margin == 0.02
-    after = {line["group"]: line["after"] for line in near.evidence[0]["projected"]}
+    after = {line.group: line.after for line in near.evidence[0].projected}
     assert after["sex=M"] - after["sex=F"] == pytest.approx(0.02)
 
 
@@ -235,8 +235,8 @@ def test_equal_sampling_weights_change_nothing_and_unequal_ones_widen_the_law():
     assert equal[0].estimate == pytest.approx(plain[0].estimate, rel=1e-9)
     noisy = np.random.default_rng(0).lognormal(0, 1, N)
     unequal = audit(arrays, attribute="sex", weight=noisy, weight_kind="sampling", beside=False)
-    assert unequal.evidence[0]["wald"]["statistic"] != plain.evidence[0]["wald"]["statistic"]
-    assert unequal.evidence[0]["weights"][0] > plain.evidence[0]["weights"][0]
+    assert unequal.evidence[0].wald.statistic != plain.evidence[0].wald.statistic
+    assert unequal.evidence[0].weights[0] > plain.evidence[0].weights[0]
 
 
 def test_round_trip_reasons_and_inputs():
@@ -288,11 +288,11 @@ def test_warnings_about_distances_that_break_the_law():
     arrays = columns(4, n=2000)
     data = made(arrays)
     squared = audit_projection(data, distance=arrays["margin"] ** 2, attribute="sex", beside=False)
-    assert any("may be squared" in w for w in squared.evidence[0]["warnings"])
+    assert any("may be squared" in w for w in squared.evidence[0].warnings)
     rounded = audit_projection(data, distance=np.round(np.abs(arrays["margin"]), 1), attribute="sex", beside=False)
-    assert any("takes only" in w for w in rounded.evidence[0]["warnings"])
+    assert any("takes only" in w for w in rounded.evidence[0].warnings)
     smooth = audit_projection(data, distance="d", attribute="sex", beside=False)
-    assert smooth.evidence[0]["warnings"] == []
+    assert smooth.evidence[0].warnings == ()
 
 
 def test_margin_only_with_a_warning():
@@ -304,8 +304,8 @@ def test_margin_only_with_a_warning():
         groups=arrays["groups"],
     )
     found = audit_projection(data, distance="threshold", attribute="sex")
-    assert any("score's margin" in w for w in found.evidence[0]["warnings"])
-    assert found.evidence[0]["distance"]["threshold"] == pytest.approx(0, abs=0.05)
+    assert any("score's margin" in w for w in found.evidence[0].warnings)
+    assert found.evidence[0].distance["threshold"] == pytest.approx(0, abs=0.05)
 
 
 def test_cost_by_group_moves_the_burden():
@@ -314,7 +314,7 @@ def test_cost_by_group_moves_the_burden():
     dear = audit(arrays, attribute="sex", distances=Distances(cost={"sex=F": 10.0}), beside=False)
 
     def raised(result):
-        return sum(line["people"] for line in result.evidence[0]["changes"]["by_group"] if line["group"] == "sex=F")
+        return sum(line.people for line in result.evidence[0].changes.by_group if line.group == "sex=F")
 
     assert raised(dear) < raised(plain)
     assert dear[0].estimate > plain[0].estimate
@@ -331,7 +331,7 @@ def test_model_gives_distances_and_decisions():
     by_hand = AuditData.from_arrays(outcome=y, decision=(X @ beta >= 0).astype(int), groups={"sex": sex})
     other = audit_projection(by_hand, distance=expected, beside=False)
     assert found[0].estimate == pytest.approx(other[0].estimate, rel=1e-8)
-    assert found.evidence[0]["distance"]["method"] == "linear"
+    assert found.evidence[0].distance["method"] == "linear"
     assert "standard deviations" in found.notes[-1]
 
 
@@ -369,14 +369,14 @@ def test_pipeline_with_text_columns_freezes_them():
     other = audit_projection(by_hand, distance=distance, beside=False)
     assert found[0].estimate == pytest.approx(other[0].estimate, rel=1e-6)
     assert found[0].pvalue == pytest.approx(other[0].pvalue, rel=1e-6)
-    said = found.evidence[0]["distance"]
+    said = found.evidence[0].distance
     assert (said["moving_columns"], said["frozen_columns"], said["unreachable"]) == (["age", "skill"], ["job"], 0)
     assert "Frozen columns: job." in found.notes[-1]
     # A jump can only shorten the way.
     jump = audit_projection(data, model=model, distances={"categorical": ["job"], "delta": 0.1}, beside=False)
     assert jump[0].estimate < found[0].estimate
-    assert jump.evidence[0]["distance"]["jumping_columns"] == ["job"]
-    assert "who are all at the distance 0.1" in jump.evidence[0]["warnings"][0]
+    assert jump.evidence[0].distance["jumping_columns"] == ["job"]
+    assert "who are all at the distance 0.1" in jump.evidence[0].warnings[0]
 
 
 def test_people_who_cannot_reach_the_other_decision_stay_in_the_rates():
@@ -389,8 +389,8 @@ def test_people_who_cannot_reach_the_other_decision_stay_in_the_rates():
     farm = int((frame.job == "farm").sum())
     options = Distances(threshold=0.0, features=list(frame), rounds=1)
     found = audit_projection(data, model=strict, criterion="statistical_parity", distances=options, beside=False)
-    assert found.evidence[0]["distance"]["unreachable"] == farm
-    assert f"{farm} of 600 people cannot reach the other decision" in found.evidence[0]["warnings"][0]
+    assert found.evidence[0].distance["unreachable"] == farm
+    assert f"{farm} of 600 people cannot reach the other decision" in found.evidence[0].warnings[0]
     assert sum(c["rows"] for c in found[0].counts.values()) == sum(c["rows"] for c in whole[0].counts.values()) == 600
     model[-1].coef_[0, :2] = 0.0
     stuck = audit_projection(data, model=model, beside=False)[0]
@@ -416,15 +416,15 @@ def test_progress_is_told_and_changes_nothing():
 
 def test_group_audit_stands_beside():
     evidence = audit(columns(), criterion="equalized_odds", attribute="sex").evidence[0]
-    assert [line["metric"] for line in evidence["group_audit"]] == ["tpr", "fpr"]
-    assert all(0 < line["pvalue"] <= 1 for line in evidence["group_audit"])
+    assert [line.metric for line in evidence.group_audit] == ["tpr", "fpr"]
+    assert all(0 < line.pvalue <= 1 for line in evidence.group_audit)
 
 
 def test_figure_counts_people_near_the_boundary():
     evidence = audit(columns(), attribute="sex", beside=False).evidence[0]
-    edges = evidence["figure"]["edges"]
+    edges = evidence.figure.edges
     near = np.abs(columns()["margin"]) < edges[-1]
-    counted = sum(np.sum(s["mass"]) for s in evidence["figure"]["series"])
+    counted = sum(np.sum(s.mass) for s in evidence.figure.series)
     assert counted == np.sum(near & (columns()["outcome"] == 1))
 
 

@@ -74,18 +74,18 @@ def test_evidence_says_why_association_is_not_carrying(big):
     result = audit(big)
     by = {f.measure: e for f, e in zip(result, result.evidence, strict=True) if f.groups[0] == "g=b"}
     bystander, used, carrier = by["fpr:bystander"], by["fpr:used"], by["fpr:carrier"]
-    assert bystander["association"] > 0.3
-    assert bystander["association_pvalue"] < 1e-6
-    assert abs(bystander["carried"]) < 0.01
-    assert used["score"] > 0.1  # it matters, but the groups have the same distribution of it
-    assert abs(used["carried"]) < 0.02
-    assert carrier["carried_share"] == pytest.approx(1, abs=0.35)
-    assert "carries" in carrier["fact"]
+    assert bystander.association > 0.3
+    assert bystander.association_pvalue < 1e-6
+    assert abs(bystander.carried) < 0.01
+    assert used.score > 0.1  # it matters, but the groups have the same distribution of it
+    assert abs(used.carried) < 0.02
+    assert carrier.carried_share == pytest.approx(1, abs=0.35)
+    assert "carries" in carrier.fact
     assert all("0.01" in f.reason for f in result if ":" in f.measure)  # the margin is said
-    assert carrier["signed_score"] > 0
-    assert used["ranking"]["rank"] == 1
-    assert by["fpr"]["nuisance"]["outcome"]["slope"] == pytest.approx(1, abs=0.25)
-    assert {row["level"] for row in by["fpr:noise"]["levels"]} == {"u", "v", "w"}
+    assert carrier.signed_score > 0
+    assert used.ranking.rank == 1
+    assert by["fpr"].nuisance["outcome"]["slope"] == pytest.approx(1, abs=0.25)
+    assert {row.level for row in by["fpr:noise"].levels} == {"u", "v", "w"}
 
 
 def test_gap_of_decisions_is_that_of_the_group_audit():
@@ -137,9 +137,9 @@ def test_score_is_definition_5_on_the_model_itself():
     g = arrays["groups"]["g"] == "b"
     u = arrays["features"]["used"][g]
     exact = (expit(-1 + 1.3 + 0.9 * u) - expit(-1 + 0.9 * u)).mean()
-    assert row["sp:carrier"][1]["score"] == pytest.approx(exact, abs=1e-12)
+    assert row["sp:carrier"][1].score == pytest.approx(exact, abs=1e-12)
     finding, evidence = row["sp:bystander"]
-    assert evidence["score"] == finding.estimate == finding.interval.low == finding.interval.high == 0
+    assert evidence.score == finding.estimate == finding.interval.low == finding.interval.high == 0
     assert finding.pvalue == 1
     assert finding.verdict == "equivalent"  # the model was asked, and does not move at all
 
@@ -208,9 +208,9 @@ def test_interval_and_test_agree_also_where_the_gap_is_not_shown(level, margin):
         for f, e in list(zip(result, result.evidence, strict=True))[1:]:
             beyond = f.interval.low > (margin or 0) or f.interval.high < -(margin or 0)
             assert beyond == (f.pvalue <= 1 - level)
-            assert f.pvalue >= gate == e["gap_pvalue"]
+            assert f.pvalue >= gate == e.gap_pvalue
             assert f.margin == margin
-            assert ("equivalence_pvalue" in e) == (margin is not None)
+            assert (e.equivalence_pvalue is not None) == (margin is not None)
             if gate > 0.05:
                 closed += 1
                 assert f.verdict != "disparity"
@@ -247,7 +247,7 @@ def test_surrogate_of_a_logistic_score_is_the_model():
     assert [f.estimate for f in with_model] == pytest.approx(
         [f.estimate for f in without], abs=5e-3
     )  # rounding moves rows to other folds
-    assert without.evidence[0]["nuisance"]["surrogate"]["r_squared"] == pytest.approx(1)
+    assert without.evidence[0].nuisance["surrogate"]["r_squared"] == pytest.approx(1)
 
 
 def test_sklearn_models_are_asked_by_column_name(big):
@@ -274,16 +274,16 @@ def test_a_learner_without_coefficients_gives_estimates_only(big):
     learner = tree.DecisionTreeClassifier(max_depth=4, min_samples_leaf=20, random_state=0)
     model = lambda X: expit(-1 + 1.3 * X["carrier"])  # noqa: E731
     result = audit(small, nuisance=learner, folds=2, max_rows=500, model=model)
-    assert any("neither interval nor test" in w for w in result.evidence[0]["warnings"])
+    assert any("neither interval nor test" in w for w in result.evidence[0].warnings)
     for f, e in zip(result, result.evidence, strict=True):
-        if e["kind"] == "feature":
+        if e.kind == "feature":
             assert f.verdict == "not_computable"
             assert f.interval is None  # one that takes the fit as given would be too short
             assert np.isfinite(f.estimate)
             assert np.isnan(f.pvalue)
             assert "without coefficients" in f.reason
-            assert e["score_interval"] is None
-            assert e["ranking"]["rank_low"] is None
+            assert e.score_interval is None
+            assert e.ranking.rank_low is None
     # Without an outcome in the measure nothing is learned: the model itself is asked.
     assert verdicts(audit(small, nuisance=learner, folds=2, model=model, measure="sp"))["sp:carrier"] == "disparity"
 
@@ -300,8 +300,8 @@ def test_learned_decisions_have_estimates_without_intervals(big):
 def test_calibration_error_has_scores_bounded_from_above_and_no_test(big):
     result = audit(big, measure="cal", max_steps=0)
     for f, e in zip(result, result.evidence, strict=True):
-        if e["kind"] == "feature":
-            assert e["score_interval"]["low"] == 0 < e["score_interval"]["high"]
+        if e.kind == "feature":
+            assert e.score_interval.low == 0 < e.score_interval.high
             assert f.interval is None
             assert f.verdict == "not_computable"
             assert "kink" in f.reason
@@ -321,10 +321,10 @@ def test_more_records_than_are_looked_at_in_detail(big, monkeypatch):
     monkeypatch.setattr(scores, "_DETAILED", 700)
     part = audit(big, max_steps=0)
     for a, b, e, f in zip(whole, part, whole.evidence, part.evidence, strict=True):
-        if e["kind"] == "gap":
+        if e.kind == "gap":
             assert a.estimate == b.estimate
             continue
-        assert e["score"] == pytest.approx(f["score"], abs=1e-12)
+        assert e.score == pytest.approx(f.score, abs=1e-12)
         assert a.estimate == pytest.approx(b.estimate, abs=0.01)
         assert a.interval.high - a.estimate == pytest.approx(b.interval.high - b.estimate, rel=0.2)
 
@@ -432,26 +432,26 @@ def test_weights_remove_the_gap_and_score_new_rows(big):
     assert np.all(everyone[g != "b"] == 1)
     drawn = weights.resample(inside, 5000, rng=0)
     assert inside["carrier"][drawn].mean() == pytest.approx(np.average(inside["carrier"], weights=c), abs=0.03)
-    table = result.evidence[0]["counterfactual"]
-    row = next(r for r in table["means"] if r["feature"] == "carrier")
-    assert row["reference"] < row["counterfactual"] < row["group"]
-    assert row["group"] == pytest.approx(inside["carrier"].mean())
-    assert table["effective_rows"] < table["rows"] == (g == "b").sum()
-    assert abs(table["path"]["held_out"][-1]) <= 1e-3
+    table = result.evidence[0].counterfactual
+    row = next(r for r in table.means if r.feature == "carrier")
+    assert row.reference < row.counterfactual < row.group
+    assert row.group == pytest.approx(inside["carrier"].mean())
+    assert table.effective_rows < table.rows == (g == "b").sum()
+    assert abs(table.path.held_out[-1]) <= 1e-3
     with pytest.raises(eh.DataError, match="`carrier`"):
         weights({"used": np.ones(3)})
 
 
 def test_pairs_move_at_least_as_much_as_either(big):
     result = audit(big, pairs=True)
-    alone = {e["feature"]: e["score"] for f, e in zip(result, result.evidence, strict=True) if e["kind"] == "feature"}
-    first = {e["feature"]: e["score"] for e in result.evidence[1:5]}
+    alone = {e.feature: e.score for f, e in zip(result, result.evidence, strict=True) if e.kind == "feature"}
+    first = {e.feature: e.score for e in result.evidence[1:5]}
     assert len(result) == 2 * (1 + 4)
-    for row in result.evidence[0]["pairs"]:
-        larger = max(first[name] for name in row["features"])
-        assert row["beyond_the_larger"] == pytest.approx(row["score"] - larger)
-        if "used" not in row["features"]:  # a number takes fewer values in a pair
-            assert row["beyond_the_larger"] >= -1e-9
+    for row in result.evidence[0].pairs:
+        larger = max(first[name] for name in row.features)
+        assert row.beyond_the_larger == pytest.approx(row.score - larger)
+        if "used" not in row.features:  # a number takes fewer values in a pair
+            assert row.beyond_the_larger >= -1e-9
     assert set(alone) == {"carrier", "bystander", "used", "noise"}
 
 
@@ -476,8 +476,8 @@ def test_missing_values_are_a_level(big):
     features = {**big["features"], "used": used, "noise": noise}
     result = audit({**big, "features": features})
     by = {f.measure: e for f, e in zip(result, result.evidence, strict=True)}
-    assert by["fpr:used"]["levels"][-1]["level"] == "missing"
-    assert "missing" in {row["level"] for row in by["fpr:noise"]["levels"]}
+    assert by["fpr:used"].levels[-1].level == "missing"
+    assert "missing" in {row.level for row in by["fpr:noise"].levels}
     assert all(np.isfinite(f.estimate) for f in result)
 
 
@@ -662,11 +662,11 @@ def test_interactions_of_the_outcome_do_not_make_bystanders_carriers():
         "features": {"carrier": carrier, "bystander": bystander, "used": used},
     }
     additive, default = audit(arrays, interactions=False), audit(arrays)
-    low = [r.evidence[2]["score_interval"]["low"] for r in (additive, default)]
+    low = [r.evidence[2].score_interval.low for r in (additive, default)]
     assert low[0] > 0 == low[1]  # the known failure of an additive model: the bystander has a score
     assert verdicts(default)["fpr:bystander"] != "disparity"
     assert verdicts(default)["fpr:carrier"] == "disparity"
-    assert default.evidence[0]["nuisance"]["interactions"] == ["carrier × used"]
+    assert default.evidence[0].nuisance["interactions"] == ["carrier × used"]
 
 
 def test_a_model_is_not_asked_twice():

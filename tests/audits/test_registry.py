@@ -12,7 +12,7 @@ import evenhand as eh
 from evenhand.audits import needs
 from evenhand.audits.options import AuditOptions, option, record, with_options
 from evenhand.audits.registry import AUDITS, Audit, Hypothesis
-from evenhand.results import AuditResult, Finding
+from evenhand.results import AuditResult, Evidence, Finding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ def audit_sixth(data: eh.AuditData, asked: SixthOptions) -> AuditResult:
     AuditResult
     """
     found = Finding(audit="sixth", measure="hue", groups=("a", "b"), estimate=0.5, pvalue=1e-6)
-    return AuditResult(audit="sixth", findings=(found,), evidence=({"fact": "It is 0.5."},), options=record(asked))
+    return AuditResult(audit="sixth", findings=(found,), evidence=(Evidence(fact="It is 0.5."),), options=record(asked))
 
 
 ROW = Audit(

@@ -81,17 +81,17 @@ def test_counterfactual_discrimination_is_flipped_minus_as_it_is() -> None:
     cd = wavy(Y) - wavy(X)
     for finding, evidence in zip(result.findings[1:], result.evidence[1:], strict=True):
         mine = cd[columns["sex"] == int(finding.groups[0][-1])]
-        assert evidence["acd"] == pytest.approx(mine.mean())
-        assert evidence["observed_maximum"]["value"] == pytest.approx(mine.max())
-        assert evidence["observed_maximum"]["share_above_at_most"] == pytest.approx(3 / mine.size, rel=2e-3)
+        assert evidence.acd == pytest.approx(mine.mean())
+        assert evidence.observed_maximum.value == pytest.approx(mine.max())
+        assert evidence.observed_maximum.share_above_at_most == pytest.approx(3 / mine.size, rel=2e-3)
         worst = np.sort(mine)[::-1][: math.ceil(0.05 * mine.size)]
-        assert evidence["cvar"]["value"] == pytest.approx(worst.mean())
+        assert evidence.cvar.value == pytest.approx(worst.mean())
         assert finding.counts[finding.groups[0]]["better_off"] == int((mine > 0).sum())
-        assert evidence["horizon"] == 50  # 800 rows a group
+        assert evidence.horizon == 50  # 800 rows a group
         assert finding.estimate == pytest.approx(np.quantile(mine, 1 - 1 / 50, method="hazen"))
-        tail = fit_tail(mine, evidence["fit"]["k"], upper=1.0)
-        assert evidence["fit"]["location"] == pytest.approx(tail.level(50))
-        levels = [row["level"] for row in evidence["return_levels"]]
+        tail = fit_tail(mine, evidence.fit.k, upper=1.0)
+        assert evidence.fit.location == pytest.approx(tail.level(50))
+        levels = [row.level for row in evidence.return_levels]
         assert levels == sorted(levels)
     a, b = (f.estimate for f in result.findings[1:])
     assert result[0].estimate == pytest.approx(a - b)
@@ -117,7 +117,7 @@ def test_favourable_low_turns_the_sign() -> None:
     columns = arrays()
     high, low = audit(columns), audit(columns, favourable="low")
     evidence_high, evidence_low = high.evidence[1], low.evidence[1]
-    assert evidence_high["acd"] == pytest.approx(-evidence_low["acd"])
+    assert evidence_high.acd == pytest.approx(-evidence_low.acd)
     assert "would fall by" in low[1].reason
 
 
@@ -149,15 +149,15 @@ def test_a_tree_is_counted_inside_the_sample_and_refused_beyond_it() -> None:
     assert "in steps" in result[0].reason
     assert "rows alone do not reach one decision in 10,000" in result[0].reason
     shown = result.evidence[1]
-    assert shown["observed_maximum"]["value"] > 0
-    assert [row["interactions"] for row in shown["return_levels"]][:3] == [10, 100, 1000]  # still reported
+    assert shown.observed_maximum.value > 0
+    assert [row.interactions for row in shown.return_levels][:3] == [10, 100, 1000]  # still reported
 
 
 def test_rounded_scores_are_spread_not_refused() -> None:
     columns = arrays(8000)
     exact = audit(columns)
     rounded = audit(columns, lambda X: np.round(wavy(X), 3))
-    assert rounded.evidence[1]["ties"]["spread"]
+    assert rounded.evidence[1].ties.spread
     assert rounded[1].estimate == pytest.approx(exact[1].estimate, abs=0.01)
 
 
@@ -212,7 +212,7 @@ def test_small_groups_get_a_suggestion_from_generated_rows_and_no_test() -> None
     group = result[1].groups[0]
     assert result[1].counts[group]["generated"] >= 1000
     assert result[1].counts[group]["rows"] < 160
-    made = result.evidence[1]["synthetic"]
+    made = result.evidence[1].synthetic
     assert 0 < made["realism"]["kl"] <= 1
     assert any("generated" in text for text in seen)
     without = audit(arrays(160), generator="none", horizon=1000)
@@ -249,8 +249,8 @@ def test_a_group_nobody_of_which_would_be_better_off_has_level_zero() -> None:
     assert level.interval.high == 0.0
     assert "expect nobody whose score would rise" in level.reason
     assert level.verdict is eh.Verdict.EQUIVALENT
-    rows = ecd_evidence(result)["groups"]["sex=1"]["return_levels"]
-    assert [(r["level"], r["high"]) for r in rows] == [(0.0, 0.0)] * 6  # the model is logistic: nobody can gain
+    rows = ecd_evidence(result).groups["sex=1"].return_levels
+    assert [(r.level, r.high) for r in rows] == [(0.0, 0.0)] * 6  # the model is logistic: nobody can gain
     assert ecd.verdict is eh.Verdict.DISPARITY
     assert abs(ecd.estimate) == pytest.approx(math.tanh(BETA / 4), abs=0.03)
 
@@ -277,20 +277,20 @@ def plain(value: Any) -> bool:
 
 def test_evidence_is_plain_and_holds_what_a_report_draws() -> None:
     result = audit(arrays(9000), horizon=20)  # a horizon inside the sample
-    assert all(plain(dict(e)) for e in result.evidence)
-    assert set(result.evidence[0]["groups"]) == {"sex=0", "sex=1"}
-    for shown in (*result.evidence[0]["groups"].values(), *result.evidence[1:]):
-        plot, fit = shown["quantile_plot"], shown["fit"]
-        assert fit["k"] >= 50
-        assert 0 < fit["goodness_of_fit"]["pvalue"] <= 1
-        assert 0 < fit["stability"]["pvalue"] <= 1
-        assert len(plot["fitted"]) == len(plot["observed"]) <= 200
-        assert plot["observed"] == sorted(plot["observed"])
-        assert plot["observed"][-1] == pytest.approx(shown["observed_maximum"]["value"], abs=1e-6)
-        assert [row["interactions"] for row in shown["return_levels"]][:3] == [10.0, 100.0, 1000.0]
-        assert all(row["low"] <= row["level"] <= row["high"] for row in shown["return_levels"])
-        assert fit["type"] in {"I", "III"}
-        assert fit["free_shape_interval"]["low"] < fit["free_shape"] < fit["free_shape_interval"]["high"]
+    assert all(plain(e.to_dict()) for e in result.evidence)
+    assert set(result.evidence[0].groups) == {"sex=0", "sex=1"}
+    for shown in (*result.evidence[0].groups.values(), *result.evidence[1:]):
+        plot, fit = shown.quantile_plot, shown.fit
+        assert fit.k >= 50
+        assert 0 < fit.goodness_of_fit.pvalue <= 1
+        assert 0 < fit.stability.pvalue <= 1
+        assert len(plot.fitted) == len(plot.observed) <= 200
+        assert list(plot.observed) == sorted(plot.observed)
+        assert plot.observed[-1] == pytest.approx(shown.observed_maximum.value, abs=1e-6)
+        assert [row.interactions for row in shown.return_levels][:3] == [10.0, 100.0, 1000.0]
+        assert all(row.low <= row.level <= row.high for row in shown.return_levels)
+        assert fit.type in {"I", "III"}
+        assert fit.free_shape_interval.low < fit.free_shape < fit.free_shape_interval.high
 
 
 def test_what_was_seen_stands_beside_every_fitted_number() -> None:
@@ -426,7 +426,7 @@ def test_interval_pvalue_and_margin_agree(seed: int, margin: float | None) -> No
             assert misses == (f.pvalue <= 0.05)
             assert f.interval.low <= f.estimate <= f.interval.high
             assert f.margin == margin
-            if margin is not None and e["equivalence_pvalue"] <= 0.025:
+            if margin is not None and e.equivalence_pvalue <= 0.025:
                 assert f.interval.high <= edge
 
 
@@ -450,14 +450,14 @@ def test_intervals_respect_the_sample_and_what_is_possible() -> None:
                 *(lambda r: (r.findings[1:], r.evidence[1:]))(audit(columns, logistic, horizon=horizon)), strict=True
             ):
                 if f.interval is not None:
-                    assert f.interval.low <= max(e["observed_maximum"]["value"], 0)
+                    assert f.interval.low <= max(e.observed_maximum.value, 0)
                     assert f.interval.high <= max(math.tanh(BETA / 4), 0) + 1e-12
 
 
 def test_the_default_horizon_stays_inside_the_sample() -> None:
     for n, horizon in ((300, 10), (2100, 100), (21_000, 1000)):
         result = audit(arrays(n))
-        assert result.evidence[0]["horizon"] == horizon
+        assert result.evidence[0].horizon == horizon
         assert {f.interval.kind for f in result.findings[1:]} == {"order statistics"}
 
 

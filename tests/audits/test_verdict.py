@@ -6,16 +6,14 @@ import numpy as np
 import pytest
 
 from evenhand.audits.verdict import settle
-from evenhand.results import AuditResult, Finding, Interval, Verdict
+from evenhand.results import AuditResult, Evidence, Finding, Interval, Verdict
 
 
 def result(*rows: tuple[float, float | None], margin: float | None = None) -> AuditResult:
     findings, evidence = [], []
     for pvalue, inside in rows:
         findings.append(Finding(audit="x", measure="m", groups=("a", "b"), estimate=0.1, pvalue=pvalue, margin=margin))
-        evidence.append(
-            {"fact": "A fact.", "planning": "A plan."} | ({} if inside is None else {"equivalence_pvalue": inside})
-        )
+        evidence.append(Evidence(fact="A fact.", planning="A plan.", equivalence_pvalue=inside))
     return AuditResult(audit="x", findings=tuple(findings), evidence=tuple(evidence))
 
 
@@ -24,7 +22,7 @@ def margined(*rows: tuple[float, float, float]) -> AuditResult:
     findings = tuple(
         Finding(audit="group", measure="m", groups=("a", "b"), estimate=0.1, pvalue=p, margin=0.05) for p, _, _ in rows
     )
-    evidence = tuple({"equivalence_pvalue": q, "difference_pvalue": d} for _, q, d in rows)
+    evidence = tuple(Evidence(equivalence_pvalue=q, difference_pvalue=d) for _, q, d in rows)
     return AuditResult(audit="group", findings=findings, evidence=evidence)
 
 
@@ -55,7 +53,7 @@ def test_with_a_margin_a_disparity_is_shown_beyond_it():
         assert "but not on which side of 0.05 it lies" in row.reason
     assert "not shown to lie beyond the margin of 0.05 (adjusted p 1.0000), nor to lie inside it" in judged[3].reason
     assert "although it is shown to differ from 0" in judged[4].reason
-    assert judged.evidence[4]["equivalence_pvalue_adjusted"] == pytest.approx(5e-5)
+    assert judged.evidence[4].equivalence_pvalue_adjusted == pytest.approx(5e-5)
 
 
 def test_a_ratio_names_the_end_of_its_margin():
@@ -64,7 +62,7 @@ def test_a_ratio_names_the_end_of_its_margin():
             audit="group", measure="selection_rate_ratio", groups=("a", "b"), estimate=estimate, pvalue=1.0, margin=0.8,
             interval=Interval(low=0.765, high=0.917, level=0.95, kind="score"),
         )  # fmt: skip
-        evidence = {"equivalence_pvalue": 0.12, "difference_pvalue": 0.002}
+        evidence = Evidence(equivalence_pvalue=0.12, difference_pvalue=0.002)
         (judged,) = settle([AuditResult(audit="group", findings=(row,), evidence=(evidence,))], alpha=0.05)[0]
         assert judged.verdict == "inconclusive"
         assert f"The ratio {estimate:.3f} [0.765, 0.917] is shown to differ from 1" in judged.reason
@@ -87,7 +85,7 @@ def test_not_computable_neither_counts_nor_changes():
         reason="Why.",
     )
     live = Finding(audit="x", measure="m", groups=("a",), estimate=0.2, pvalue=0.04)
-    judged = settle([AuditResult(audit="x", findings=(dead, live), evidence=({}, {}))], alpha=0.05)[0]
+    judged = settle([AuditResult(audit="x", findings=(dead, live), evidence=(Evidence(), Evidence()))], alpha=0.05)[0]
     assert judged[0] is dead
     assert judged[1].pvalue_adjusted == 0.04
     assert judged[1].verdict == "disparity"
@@ -102,14 +100,14 @@ def test_inconclusive_is_never_good_news():
 
 def test_joint_adjustment_is_taken_where_there_is_one():
     rows = result((0.01, None), (0.02, None))
-    joint = AuditResult(audit="x", findings=rows.findings, evidence=({"adjusted_pvalue": 0.015}, {}))
+    joint = AuditResult(audit="x", findings=rows.findings, evidence=(Evidence(adjusted_pvalue=0.015), Evidence()))
     # Each half of the error serves one: the joint family is done first, then Holm's has all of it.
     assert [f.pvalue_adjusted for f in settle([joint], alpha=0.05, correction="max-t")[0]] == [0.03, 0.03]
 
 
 def of(audit: str, *pvalues: float, **evidence) -> AuditResult:
     findings = tuple(Finding(audit=audit, measure="m", groups=("a", "b"), estimate=0.1, pvalue=p) for p in pvalues)
-    return AuditResult(audit=audit, findings=findings, evidence=tuple(evidence for _ in pvalues))
+    return AuditResult(audit=audit, findings=findings, evidence=tuple(Evidence(**evidence) for _ in pvalues))
 
 
 def test_gatekeeping_tests_what_explains_only_when_a_group_difference_is_shown():
@@ -193,7 +191,7 @@ def normal(audit: str, *z: float, margin: float | None = None) -> AuditResult:
         findings.append(
             Finding(audit=audit, measure="m", groups=("a",), estimate=x, pvalue=p, margin=margin, interval=at(0.95))
         )
-        evidence.append(more)
+        evidence.append(Evidence(**more))
         makers.append(at)
     return AuditResult(audit=audit, findings=tuple(findings), evidence=tuple(evidence), interval_at=tuple(makers))
 
@@ -210,9 +208,9 @@ def test_the_interval_at_the_verdicts_level_says_what_the_verdict_says(correctio
         for result in settle(results, alpha=0.05, correction=correction):
             for finding, evidence in zip(result.findings, result.evidence, strict=True):
                 if "Not tested" in finding.reason:
-                    assert "verdict_interval" not in evidence
+                    assert evidence.verdict_interval is None
                     continue
-                low, high = (evidence["verdict_interval"][end] for end in ("low", "high"))
+                low, high = evidence.verdict_interval.low, evidence.verdict_interval.high
                 edge = margin or 0.0
                 beyond, inside = bool(low > edge or high < -edge), bool(-edge < low and high < edge)
                 differs = "is shown to differ" in finding.reason
@@ -225,8 +223,8 @@ def test_the_interval_at_the_verdicts_level_says_what_the_verdict_says(correctio
 def test_intervals_of_levels_are_not_written_and_a_second_verdict_replaces_the_first():
     raw = normal("group", 3.0, 0.1)
     once = settle([raw], alpha=0.05, correction="bonferroni")[0]
-    assert once.evidence[0]["verdict_interval"]["level"] == pytest.approx(0.975)
+    assert once.evidence[0].verdict_interval.level == pytest.approx(0.975)
     assert "interval_at" not in once.to_dict()
     again = settle([once], alpha=0.05, correction="none")[0]
-    assert again.evidence[0]["verdict_interval"] == raw[0].interval.to_dict()
+    assert again.evidence[0].verdict_interval == raw[0].interval
     assert settle([again], alpha=0.05, correction="none")[0].to_dict() == again.to_dict()

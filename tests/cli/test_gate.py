@@ -7,7 +7,7 @@ import pytest
 from evenhand.cli import run
 from evenhand.cli.gate import met, parse_gates
 from evenhand.errors import UsageError
-from evenhand.results import AuditResult, AuditRun, Finding, Verdict
+from evenhand.results import AuditResult, AuditRun, Evidence, Finding, Verdict
 
 BASIC = ("--outcome", "y", "--decision", "d", "--group", "sex", "--metrics", "fnr,fpr", "--quiet")
 
@@ -39,7 +39,7 @@ def made(*rows: tuple[str, str, str]) -> AuditRun:
         AuditResult(
             audit=audit,
             findings=(Finding(audit=audit, measure=m, groups=("a", "b"), estimate=0.1, verdict=Verdict(v)),),
-            evidence=({},),
+            evidence=(Evidence(),),
         )
         for audit, m, v in rows
     )

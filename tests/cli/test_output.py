@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 
 import evenhand as eh
+import evenhand.cli.audit
 import evenhand.cli.output
+import evenhand.report
 from evenhand.cli import run
-from evenhand.report import charts, drawing
+from evenhand.report import charts, compose, drawing
 from evenhand.report.drawing import Artist, DrawingError
 
 BASIC = ("--outcome", "y", "--decision", "d", "--group", "sex", "--quiet")
@@ -31,7 +33,7 @@ def test_out_has_a_default(tmp_path, decisions, monkeypatch):
 def test_a_page_that_fails_costs_only_the_page(tmp_path, capsys, decisions, monkeypatch):
     file, out = decisions(), tmp_path / "out"
     assert run(["audit", str(file), "--out", str(out), *BASIC]) == 0
-    monkeypatch.setattr(evenhand.cli.output, "to_html", lambda *a, **k: 1 / 0)
+    monkeypatch.setattr(evenhand.cli.output, "html_page", lambda page: 1 / 0)
     capsys.readouterr()
     assert run(["audit", str(file), "--out", str(out), "--seed", "1", *BASIC]) == 0
     assert (
@@ -39,6 +41,14 @@ def test_a_page_that_fails_costs_only_the_page(tmp_path, capsys, decisions, monk
     )
     assert sorted(os.listdir(out)) == [n for n in ALL if n != "report.html"], "no page of another run stays"
     assert json.loads((out / "findings.json").read_text(encoding="utf-8"))["seed"] == 1
+
+
+def test_a_command_composes_its_document_once(tmp_path, decisions, monkeypatch):
+    made = []
+    monkeypatch.setattr(evenhand.cli.audit, "compose", lambda run: made.append(compose(run)) or made[-1])
+    monkeypatch.setattr(evenhand.report, "compose", lambda *a, **k: pytest.fail("composed again"))
+    assert run(["audit", str(decisions()), "--out", str(tmp_path / "out"), *BASIC]) == 0
+    assert len(made) == 1
 
 
 def test_a_chart_that_fails_is_left_out_and_said(tmp_path, capsys, decisions, monkeypatch):

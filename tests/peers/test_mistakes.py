@@ -93,7 +93,7 @@ def test_auc_of_binary_scores_counts_ties_half():
     result = eh.audit_group(data, metrics=["auc"], rng=0)
     pos, neg = score[(group == "a") & outcome], score[(group == "a") & ~outcome]
     expected = np.mean((pos[:, None] > neg) + 0.5 * (pos[:, None] == neg))
-    assert result.evidence[0]["values"]["g=a"] == pytest.approx(expected, abs=1e-12)
+    assert result.evidence[0].values["g=a"] == pytest.approx(expected, abs=1e-12)
 
 
 def test_correlation_test_survives_heteroscedastic_errors():

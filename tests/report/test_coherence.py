@@ -11,7 +11,6 @@ from sklearn.linear_model import LogisticRegression
 import evenhand as eh
 from evenhand.audits.margin import is_ratio, margin_ends
 from evenhand.report import to_markdown
-from evenhand.report.evidence import verdict_interval
 
 N = 700
 
@@ -97,7 +96,7 @@ def test_interval_and_pvalue_agree(run):
 
 def test_the_interval_at_the_verdicts_level_says_what_the_verdict_says(run):
     for finding, evidence in _rows(run):
-        interval, allowed = verdict_interval(evidence), _allowed(finding)
+        interval, allowed = evidence.verdict_interval, _allowed(finding)
         if interval is None:
             continue
         assert interval.low <= finding.estimate <= interval.high, _told(finding)
@@ -115,7 +114,7 @@ def test_verdicts_follow_their_adjusted_pvalues(run):
     for finding, evidence in _rows(run):
         if finding.verdict is eh.Verdict.NOT_COMPUTABLE:
             continue
-        inside = evidence.get("equivalence_pvalue_adjusted")
+        inside = evidence.equivalence_pvalue_adjusted
         shown_inside = inside is not None and inside <= 0.05
         assert (finding.verdict is eh.Verdict.EQUIVALENT) == shown_inside, _told(finding)
         shown = finding.pvalue_adjusted <= 0.05 and not shown_inside

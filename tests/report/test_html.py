@@ -12,12 +12,13 @@ from markupsafe import escape
 from sklearn.linear_model import LogisticRegression
 
 import evenhand as eh
+from evenhand.audits.group.evidence import GroupEvidence, ThresholdCurve
 from evenhand.audits.registry import AUDITS
 from evenhand.report import to_html
 from evenhand.report.charts import picture
 from evenhand.report.compose import compose
 from evenhand.report.document import Figure, Text, findings_table, shown
-from evenhand.report.figures import forest, lines
+from evenhand.report.figures import Frame, forest, lines
 from evenhand.results import AuditResult, AuditRun, Finding, Interval, Verdict
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}
@@ -124,8 +125,8 @@ def _crowd(measures: int, pairs: int) -> eh.AuditRun:
     """A run of the group audit with so many charts, rows and long names that the whole of it is too much for a page."""
     name = "a rather long name of a group that somebody chose, number "
     findings, evidence = [], []
-    curve = {"threshold": np.linspace(0, 1, 25), "used": 0.5}
-    curve |= {key: np.linspace(0.1, 0.2, 25) for key in ("difference", "low", "high", "pvalue")}
+    ends = {key: tuple(np.linspace(0.1, 0.2, 25).tolist()) for key in ("difference", "low", "high", "pvalue")}
+    curve = ThresholdCurve(threshold=tuple(np.linspace(0, 1, 25).tolist()), level=0.95, used=0.5, **ends)
     for j in range(measures):
         for k in range(pairs):
             findings.append(
@@ -135,7 +136,7 @@ def _crowd(measures: int, pairs: int) -> eh.AuditRun:
                     counts={f"{name}{k}": {"rows": 10}, f"{name}0": {"rows": 10}},
                 )
             )  # fmt: skip
-            evidence.append({"thresholds": curve} if k < 4 else {})
+            evidence.append(GroupEvidence(thresholds=curve if k < 4 else None))
     result = AuditResult(audit="group", findings=tuple(findings), evidence=tuple(evidence))
     sizes = {f"{name}{k}": 10 for k in range(3000)}
     data = {"rows_in": 1, "rows_used": 1, "rows_dropped": {}, "columns": {}, "groups": {"g": sizes}, "notes": []}
@@ -256,7 +257,7 @@ def test_picture_has_no_numbered_parts():
     point = [{"x": float(j), "y": float(j), "low": 0.0, "high": 9.0, "series": s} for j in range(3) for s in "ab"]
     for figure in (
         forest("t", "c", [row], value="difference", none=0.0, margin=[-0.05, 0.05]),
-        lines("t", "c", point, x="time", y="value", none=0.0, at=1.0),
+        lines("t", "c", point, Frame(x="time", y="value", none=0.0, at=1.0)),
     ):
         first = picture({**figure.spec, "width": 400})
         assert first == picture({**figure.spec, "width": 400})

@@ -92,7 +92,7 @@ def test_p_values_read_the_same_everywhere():
     row = eh.results.Finding(
         audit="group", measure="fnr", groups=("a", "b"), estimate=0.1, pvalue=1e-300, pvalue_adjusted=3.2e-7
     )
-    result = eh.results.AuditResult(audit="group", findings=(row,), evidence=({},))
+    result = eh.results.AuditResult(audit="group", findings=(row,), evidence=(eh.results.Evidence(),))
     data = {"rows_in": 1, "rows_used": 1, "rows_dropped": {}, "columns": {}, "groups": {}, "notes": []}
     run = eh.AuditRun(results=(result,), plan={"correction": "holm"}, seed=0, data=data, versions={})
     markdown = run.to_markdown().replace("&lt;", "<")

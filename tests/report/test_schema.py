@@ -11,6 +11,7 @@ import pytest
 
 from evenhand.audits.registry import AUDITS
 from evenhand.report.bibliography import SOURCES
+from evenhand.report.schema import schema_text
 from evenhand.results import AuditRun
 
 SCHEMA = json.loads(files("evenhand").joinpath("findings.schema.json").read_text(encoding="utf-8"))
@@ -21,6 +22,22 @@ def test_runs_follow_the_schema(full_run, hostile_run):
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     for run in (full_run, hostile_run):
         CHECK.validate(json.loads(run.to_json()))
+
+
+def test_the_schema_in_the_package_is_the_one_of_the_classes():
+    assert files("evenhand").joinpath("findings.schema.json").read_text(encoding="utf-8") == schema_text(), (
+        "run `python -m evenhand.report.schema`"
+    )
+
+
+@pytest.mark.parametrize("audit", ["group", "projection", "individual", "proxy", "tail"])
+def test_evidence_with_a_key_that_no_class_has_is_refused(full_run, audit):
+    broken = json.loads(full_run.to_json())
+    next(block for block in broken["audits"] if block["audit"] == audit)["evidence"][0]["unheard_of"] = 1
+    with pytest.raises(jsonschema.ValidationError):
+        CHECK.validate(broken)
+    with pytest.raises(ValueError, match="not the evidence"):
+        AuditRun.from_dict(broken)
 
 
 @pytest.mark.parametrize("key", ["verdict", "reason", "interval"])

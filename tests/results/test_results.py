@@ -10,7 +10,7 @@ import pytest
 
 import evenhand as eh
 from evenhand.files import write_atomic
-from evenhand.results import plain, text_table
+from evenhand.results import Evidence, plain, text_table
 
 
 def run() -> eh.AuditRun:
@@ -47,7 +47,7 @@ def test_plain_turns_arrays_and_nan_into_json():
 
 def test_html_table_escapes_names():
     row = eh.Finding(audit="x", measure="<b>", groups=("<script>alert(1)</script>", "b"), estimate=0.1)
-    result = eh.AuditResult(audit="x", findings=(row,), evidence=({},))
+    result = eh.AuditResult(audit="x", findings=(row,), evidence=(Evidence(),))
     shown = result._repr_html_()
     assert "<script>" not in shown
     assert "&lt;script&gt;" in shown

@@ -26,7 +26,7 @@ the level at which the finding was judged is written into the evidence as ``verd
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -36,12 +36,10 @@ from numpy.typing import NDArray
 from evenhand.audits.registry import AUDITS
 from evenhand.audits.verdict_words import Judgement, sentence
 from evenhand.inference.multiplicity import adjust, gatekeeping, share_out
-from evenhand.results import AuditResult, Finding, Interval, Verdict
+from evenhand.results import AuditResult, Evidence, Finding, Interval, Verdict
 
 FloatArray = NDArray[np.float64]
 R = TypeVar("R", bound=AuditResult)
-
-_WRITTEN = ("verdict_interval", "equivalence_pvalue_adjusted", "difference_pvalue_adjusted")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,20 +115,20 @@ def settle(results: Sequence[R], *, alpha: float, correction: str = "holm") -> t
 
     Examples
     --------
-    >>> from evenhand.results import Finding
+    >>> from evenhand.results import Evidence, Finding
     >>> raw = Finding(audit="demo", measure="m", groups=("a", "b"), estimate=0.3, pvalue=0.001)
-    >>> result = AuditResult(audit="demo", findings=(raw,), evidence=({"fact": "It differs by 0.3."},))
+    >>> result = AuditResult(audit="demo", findings=(raw,), evidence=(Evidence(fact="It differs by 0.3."),))
     >>> settle([result], alpha=0.05)[0][0].verdict
     <Verdict.DISPARITY: 'disparity'>
     """
     rows = [(f, e) for r in results for f, e in zip(r.findings, r.evidence, strict=True)]
     audit = [r.audit for r in results for _ in r.findings]
     makers = [m for r in results for m in (r.interval_at or (None,) * len(r))]
-    beyond = _family([f.pvalue for f, _ in rows], audit, correction, [e.get("adjusted_pvalue") for _, e in rows])
-    inside = _family([e.get("equivalence_pvalue") for _, e in rows], audit, correction)
-    differs = _family([e.get("difference_pvalue") for _, e in rows], audit, correction)
+    beyond = _family([f.pvalue for f, _ in rows], audit, correction, [e.adjusted_pvalue for _, e in rows])
+    inside = _family([e.equivalence_pvalue for _, e in rows], audit, correction)
+    differs = _family([e.difference_pvalue for _, e in rows], audit, correction)
     closed = _closed(beyond, audit, alpha) if correction == "gatekeeping" else {}
-    judged: list[tuple[Finding, Mapping[str, Any]]] = []
+    judged: list[tuple[Finding, Evidence]] = []
     for i, (finding, evidence) in enumerate(rows):
         if finding.verdict is Verdict.NOT_COMPUTABLE:
             judged.append((finding, evidence))
@@ -148,13 +146,13 @@ def settle(results: Sequence[R], *, alpha: float, correction: str = "holm") -> t
         if verdict is Verdict.INCONCLUSIVE and differs.raw[i] > 1 - level:
             known = replace(known, differs=math.nan)  # said only where the interval shown beside it says so too
         shown = replace(finding, pvalue_adjusted=known.beyond, verdict=verdict)
-        written = {k: v for k, v in evidence.items() if k not in _WRITTEN}
-        for key, family in (("equivalence_pvalue", inside), ("difference_pvalue", differs)):
-            if key in written:
-                written[f"{key}_adjusted"] = float(family.adjusted[i])
-        interval = _interval(shown, makers[i], level, written)
-        if interval is not None:
-            written["verdict_interval"] = interval.to_dict()
+        interval = _interval(shown, makers[i], level, evidence)
+        written = replace(
+            evidence,
+            equivalence_pvalue_adjusted=_where_asked(evidence.equivalence_pvalue, inside.adjusted[i]),
+            difference_pvalue_adjusted=_where_asked(evidence.difference_pvalue, differs.adjusted[i]),
+            verdict_interval=interval,
+        )
         judged.append((replace(shown, reason=sentence(shown, written, known, interval)), written))
     rest = iter(judged)
     told = [[next(rest) for _ in r.findings] for r in results]
@@ -215,6 +213,10 @@ def even_shares(audits: Collection[str]) -> dict[str, float]:
     return {name: AUDITS[name].share if name in AUDITS else 1.0 for name in audits}
 
 
+def _where_asked(raw: float | None, adjusted: float) -> float | None:
+    return None if raw is None else float(adjusted)
+
+
 def _family(
     values: Sequence[float | None],
     audit: Sequence[str],
@@ -264,9 +266,9 @@ def _level(verdict: Verdict, known: Judgement, levels: Sequence[float], *, one_s
     return 1 - min((x for x in (beyond, 2 * inside, differs) if not math.isnan(x)), default=math.nan)
 
 
-def _interval(finding: Finding, maker: Any, level: float, evidence: Mapping[str, Any]) -> Interval | None:
-    drawn = evidence.get("n_resamples") and not evidence.get("exact")
-    if drawn and 1 - level < (evidence.get("pvalue_floor") or 0.0):
+def _interval(finding: Finding, maker: Any, level: float, evidence: Evidence) -> Interval | None:
+    drawn = evidence.n_resamples and not evidence.exact
+    if drawn and 1 - level < (evidence.pvalue_floor or 0.0):
         return None  # so few draws have no interval at that level
     plain = finding.interval
     if plain is None or not 0 < level < 1:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from evenhand.audits.margin import is_ratio, margin_ends
-from evenhand.results import Finding, Interval, Verdict, shown_margin, shown_p
+from evenhand.results import Evidence, Finding, Interval, Verdict, shown_margin, shown_p
 
 _AT_FLOOR = 1 + 1e-9
 
@@ -35,14 +33,14 @@ class Judgement:
     waits_for: str = ""
 
 
-def sentence(finding: Finding, evidence: Mapping[str, Any], known: Judgement, interval: Interval | None) -> str:
+def sentence(finding: Finding, evidence: Evidence, known: Judgement, interval: Interval | None) -> str:
     """Say what was seen, what is shown by it and, where nothing is, what could have been.
 
     Parameters
     ----------
     finding : Finding
         With its verdict.
-    evidence : mapping
+    evidence : Evidence
         With ``fact`` and ``planning``.
     known : Judgement
         The tests.
@@ -58,7 +56,7 @@ def sentence(finding: Finding, evidence: Mapping[str, Any], known: Judgement, in
     >>> finding = Finding(audit="group", measure="fnr_ratio", groups=("a", "b"), estimate=0.843, pvalue=1.0,
     ...                   margin=0.8)
     >>> known = Judgement(alpha=0.05, beyond=1.0, inside=0.12, differs=0.002)
-    >>> sentence(finding, {}, known, Interval(low=0.765, high=0.917, level=0.95, kind="score"))[:92]
+    >>> sentence(finding, Evidence(), known, Interval(low=0.765, high=0.917, level=0.95, kind="score"))[:92]
     'The ratio 0.843 [0.765, 0.917] is shown to differ from 1 (adjusted p 0.0020), but not on whi'
     """
     said = {
@@ -66,25 +64,25 @@ def sentence(finding: Finding, evidence: Mapping[str, Any], known: Judgement, in
         Verdict.DISPARITY: _disparity,
         Verdict.INCONCLUSIVE: _inconclusive,
     }[finding.verdict](finding, evidence, known, interval)
-    return " ".join(part.strip() for part in (str(evidence.get("fact", "")), said) if part.strip())
+    return " ".join(part.strip() for part in (evidence.fact or "", said) if part.strip())
 
 
-def _equivalent(finding: Finding, evidence: Mapping[str, Any], known: Judgement, interval: Interval | None) -> str:
+def _equivalent(finding: Finding, evidence: Evidence, known: Judgement, interval: Interval | None) -> str:
     said = f"It is shown to lie inside{_margin(finding)} (adjusted p {shown_p(known.inside)} for lying outside)"
     if known.differs <= known.alpha:
         return f"{said}, although it is shown to differ from {_null(finding)} (adjusted p {shown_p(known.differs)})."
     return f"{said}."
 
 
-def _disparity(finding: Finding, evidence: Mapping[str, Any], known: Judgement, interval: Interval | None) -> str:
+def _disparity(finding: Finding, evidence: Evidence, known: Judgement, interval: Interval | None) -> str:
     rate = f"adjusted p {shown_p(known.beyond)}, error rate {known.alpha:g}"
     if finding.margin is not None:
         return f"It is shown to lie beyond{_margin(finding)} ({rate})."
     return f"Chance alone explains it badly ({rate})."
 
 
-def _inconclusive(finding: Finding, evidence: Mapping[str, Any], known: Judgement, interval: Interval | None) -> str:
-    planning = str(evidence.get("planning", ""))
+def _inconclusive(finding: Finding, evidence: Evidence, known: Judgement, interval: Interval | None) -> str:
+    planning = evidence.planning or ""
     if known.waits_for:
         first = known.waits_for
         shown = "no group difference was shown" if first == "group" else f"the {first} audit showed nothing"
@@ -121,20 +119,20 @@ def _inconclusive(finding: Finding, evidence: Mapping[str, Any], known: Judgemen
     return f"{said}. That does not show that there is no disparity. {planning}"
 
 
-def _floor(finding: Finding, evidence: Mapping[str, Any]) -> str:
+def _floor(finding: Finding, evidence: Evidence) -> str:
     """Say that a p-value could not have been smaller, where that is so."""
-    floor = evidence.get("pvalue_floor")
-    tested = evidence.get("difference_pvalue", finding.pvalue)
-    if not isinstance(floor, int | float) or not floor > 0 or tested is None or not tested <= floor * _AT_FLOOR:
+    floor = evidence.pvalue_floor
+    tested = finding.pvalue if evidence.difference_pvalue is None else evidence.difference_pvalue
+    if floor is None or not floor > 0 or not tested <= floor * _AT_FLOOR:
         return ""
-    draws = evidence.get("n_resamples")
-    if draws and not evidence.get("exact"):
+    draws = evidence.n_resamples
+    if draws and not evidence.exact:
         return (
-            f"The p-value {shown_p(float(tested))} is at the floor of its simulation: {int(draws):,} random draws "
+            f"The p-value {shown_p(tested)} is at the floor of its simulation: {draws:,} random draws "
             "cannot give a smaller one, and the correction for the number of questions asks for one. More draws can "
             "decide: raise `n_resamples=`."
         )
-    return f"The p-value {shown_p(float(tested))} is the smallest that these counts can give."
+    return f"The p-value {shown_p(tested)} is the smallest that these counts can give."
 
 
 def _margin(finding: Finding) -> str:

@@ -10,10 +10,11 @@ from typing import Any
 import click
 
 from evenhand.cli.gate import check_gates, met, parse_gates
-from evenhand.cli.output import progress, show, write
+from evenhand.cli.output import keep, progress, show, write
 from evenhand.cli.reading import data_options, listed, open_data, pairs, said_of_data
 from evenhand.errors import UsageError
 from evenhand.plan import Plan, check_fits
+from evenhand.report import compose
 from evenhand.report.drawing import prepare
 from evenhand.results import printable
 from evenhand.run import perform
@@ -53,9 +54,11 @@ def audit_command(file: Path, **words: Any) -> int:
     check_gates(gates, asked, data)
     with progress(words["quiet"]) as tell:
         run = perform(asked, data, model, workers=words["workers"], progress=tell)
+    keep(run, words["out"])
+    page = compose(run)
     if not words["quiet"]:
-        show(run)
-    write(run, words["out"], fails=(lambda f: any(g.met_by(f) for g in gates)) if gates else None)
+        show(run, page)
+    write(page, words["out"], fails=(lambda f: any(g.met_by(f) for g in gates)) if gates else None)
     told = met(gates, run)
     for sentence in told:
         click.echo(f"evenhand: {printable(sentence)}", err=True)

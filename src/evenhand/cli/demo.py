@@ -14,11 +14,12 @@ import numpy as np
 
 from evenhand import datasets
 from evenhand.audits.registry import AUDITS
-from evenhand.cli.output import progress, show, write
+from evenhand.cli.output import keep, progress, show, write
 from evenhand.datasets.decided import ADULT_CATEGORIES, ADULT_NUMBERS
 from evenhand.errors import MissingDependencyError
 from evenhand.intake import AuditData
 from evenhand.plan import Plan
+from evenhand.report import compose
 from evenhand.report.drawing import prepare
 from evenhand.results import AuditRun
 from evenhand.run import audit
@@ -45,10 +46,12 @@ def demo_command(out: Path, seed: int, quiet: bool) -> None:
 
 
 def _tell(name: str, run: AuditRun, folder: Path, quiet: bool) -> None:
+    keep(run, folder)
+    page = compose(run, title=f"Adult census income: a {name}")
     if not quiet:
         click.echo(f"Adult census income, test rows: how does a {name} treat people?")
-        show(run)
-    write(run, folder, title=f"Adult census income: a {name}")
+        show(run, page)
+    write(page, folder)
 
 
 def _audited(name: str, seed: int, tell: Callable[[str], None] | None = None) -> AuditRun:

@@ -16,11 +16,11 @@ import click
 from evenhand.cli.wording import spoken
 from evenhand.errors import DataError, EvenhandWarning
 from evenhand.files import write_all, write_atomic
-from evenhand.report import to_html, to_junit, to_markdown
-from evenhand.report.compose import compose
-from evenhand.results import AuditRun, Finding, Verdict, printable
-
-Fails = Callable[[Finding], bool]
+from evenhand.report.document import Document
+from evenhand.report.html import html_page
+from evenhand.report.junit import Fails, junit_suites
+from evenhand.report.markdown import markdown_page
+from evenhand.results import AuditRun, Verdict, printable
 
 _STYLES: dict[str, dict[str, Any]] = {
     Verdict.DISPARITY: {"fg": "red", "bold": True},
@@ -29,7 +29,7 @@ _STYLES: dict[str, dict[str, Any]] = {
 }
 
 
-def show(run: AuditRun) -> None:
+def show(run: AuditRun, page: Document) -> None:
     """Print a run: rows used, the table of findings, the main ones in words, the count of verdicts."""
     data = run.data
     click.echo(f"Rows: {data['rows_in']:,} in, {data['rows_used']:,} used.")
@@ -44,7 +44,7 @@ def show(run: AuditRun) -> None:
     if any(f.verdict is Verdict.EQUIVALENT for f in run.findings):
         click.echo("With a margin, p is for lying beyond it; `equivalent` rests on a test of its own, in the report.")
     click.echo()
-    for section in compose(run).sections:
+    for section in page.sections:
         click.echo(click.style(section.question, bold=True))
         for answer in section.answers:
             click.echo(f"  {printable(spoken(answer))}")
@@ -60,27 +60,29 @@ def show(run: AuditRun) -> None:
     )
 
 
-def write(run: AuditRun, folder: Path, *, title: str = "Audit report", fails: Fails | None = None) -> None:
-    """Write ``findings.json``, then the report, Markdown and JUnit into a folder, and say where.
+def keep(run: AuditRun, folder: Path) -> None:
+    """Write ``findings.json`` into a folder: the numbers come first and are kept whatever happens to the page."""
+    write_atomic(folder / "findings.json", run.to_json())
 
-    The numbers come first and are kept whatever happens to the page; a page of another run never stays beside them.
+
+def write(page: Document, folder: Path, *, fails: Fails | None = None) -> None:
+    """Write the report, Markdown and JUnit beside ``findings.json``, and say where.
+
+    A page of another run never stays beside the numbers.
 
     Parameters
     ----------
-    run : AuditRun
-        What was found.
+    page : Document
+        What the report says.
     folder : Path
-        Made when missing.
-    title : str
-        Of the report.
+        Where the numbers are.
     fails : callable, optional
         Which findings JUnit counts as failures; those with a disparity by default.
     """
-    write_atomic(folder / "findings.json", run.to_json())
     makers: dict[str, Callable[[], str]] = {
-        "report.html": lambda: to_html(run, title=title),
-        "report.md": lambda: to_markdown(run, title=title),
-        "junit.xml": lambda: to_junit(run, fails=fails),
+        "report.html": lambda: html_page(page),
+        "report.md": lambda: markdown_page(page),
+        "junit.xml": lambda: junit_suites(page, fails),
     }
     try:
         made = {folder / name: text for name, make in makers.items() if (text := _made(name, make)) is not None}

@@ -1,7 +1,100 @@
 """From an `AuditRun` to a page: document first, then HTML, Markdown or JUnit."""
 
-from evenhand.report.html import to_html
-from evenhand.report.junit import to_junit
-from evenhand.report.markdown import to_markdown
+from __future__ import annotations
 
-__all__ = ["to_html", "to_junit", "to_markdown"]
+from pathlib import Path
+
+from evenhand.files import write_atomic
+from evenhand.report.compose import compose
+from evenhand.report.html import html_page
+from evenhand.report.junit import Fails, junit_suites
+from evenhand.report.markdown import markdown_page
+from evenhand.results import AuditRun
+
+__all__ = ["compose", "to_html", "to_junit", "to_markdown"]
+
+
+def to_html(run: AuditRun, path: str | Path | None = None, *, title: str = "Audit report") -> str:
+    """Write a run as one HTML file that works offline.
+
+    Parameters
+    ----------
+    run : AuditRun
+        What was found.
+    path : str or Path, optional
+        Where to write it, in one step.
+    title : str
+        Of the page.
+
+    Returns
+    -------
+    str
+        The page.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> run = eh.audit(eh.datasets.planted(rows=400, rng=0), plan=eh.Plan(group={"metrics": ["fnr"]}), rng=0)
+    >>> to_html(run)[:15]
+    '<!doctype html>'
+    """
+    return _written(html_page(compose(run, title=title)), path)
+
+
+def to_markdown(run: AuditRun, path: str | Path | None = None, *, title: str = "Audit report") -> str:
+    """Write a run as Markdown.
+
+    Parameters
+    ----------
+    run : AuditRun
+        What was found.
+    path : str or Path, optional
+        Where to write it, in one step.
+    title : str
+        Of the page.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> run = eh.audit(eh.datasets.planted(rows=400, rng=0), plan=eh.Plan(group={"metrics": ["fnr"]}), rng=0)
+    >>> to_markdown(run).splitlines()[0]
+    '# Audit report'
+    """
+    return _written(markdown_page(compose(run, title=title)), path)
+
+
+def to_junit(run: AuditRun, path: str | Path | None = None, *, fails: Fails | None = None) -> str:
+    """Write a run as JUnit XML: one test case per finding.
+
+    Parameters
+    ----------
+    run : AuditRun
+        What was found.
+    path : str or Path, optional
+        Where to write it, in one step.
+    fails : callable, optional
+        Which findings count as failures; by default those with the verdict `disparity`. A finding that is
+        not computable is an error, one that decides nothing is skipped with its reason.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> run = eh.audit(eh.datasets.planted(rows=400, rng=0), plan=eh.Plan(group={"metrics": ["fnr"]}), rng=0)
+    >>> "<testsuites" in to_junit(run)
+    True
+    """
+    return _written(junit_suites(compose(run), fails), path)
+
+
+def _written(text: str, path: str | Path | None) -> str:
+    if path is not None:
+        write_atomic(Path(path), text)
+    return text

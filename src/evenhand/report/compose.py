@@ -5,43 +5,25 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from evenhand.audits.registry import AUDITS
 from evenhand.report import words
 from evenhand.report.bibliography import SOURCES
-from evenhand.report.document import Block, Cell, Document, Entry, Figure, Section, Table, Text, shown
-from evenhand.report.evidence import evidence_blocks, has_null, verdict_interval
+from evenhand.report.detail import Detail, first_findings
+from evenhand.report.document import Block, Cell, Document, Entry, Section, Table, Text, shown
+from evenhand.report.evidence import evidence_blocks, has_null
 from evenhand.report.sections import section_blocks
-from evenhand.results import AuditResult, AuditRun, Finding, Verdict, printable
+from evenhand.results import AuditResult, AuditRun, Evidence, Finding, Verdict, printable
 
 _MOST_NULLS = 6  # drawn null distributions: each costs about 20 kB of the file
 _MOST_ANSWERS = 2  # sentences on an audit's card; twice as many when it is alone
 _SMALL = 50  # a group with fewer rows is pointed out
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Detail:
-    """How much of a run a report lays out; the rest is in ``findings.json``.
-
-    Parameters
-    ----------
-    evidence : int
-        Findings with their evidence; those that decide come first.
-    figures : int
-        Charts of one audit.
-    rows : int
-        Rows of one table of findings or groups.
-    """
-
-    evidence: int = 150
-    figures: int = 100
-    rows: int = 1000
-
-
-def compose(run: AuditRun, *, title: str = "Audit report", detail: Detail | None = None) -> Document:
-    """Decide what a report on a run says.
+def compose(run: AuditRun, *, title: str = "Audit report") -> Document:
+    """Decide what a report on a run says; once, for all that is made of it.
 
     Parameters
     ----------
@@ -49,12 +31,11 @@ def compose(run: AuditRun, *, title: str = "Audit report", detail: Detail | None
         What was found.
     title : str
         Of the report.
-    detail : Detail, optional
-        How much is laid out.
 
     Returns
     -------
     Document
+        With the evidence of the findings that come first, and all charts and rows; see `shorten`.
 
     Examples
     --------
@@ -69,8 +50,7 @@ def compose(run: AuditRun, *, title: str = "Audit report", detail: Detail | None
     if named == "gatekeeping" and len(run.results) == 1:
         named = "holm"  # one audit has no gate
     correction, by = words.CORRECTIONS.get(named, (named, ()))
-    detail = detail or Detail()
-    drawn, told = _drawn(run), _told_findings(run, detail.evidence)
+    drawn, told = _drawn(run), set(first_findings(run.findings, Detail().evidence))
     sections = []
     number = 0
     for result in run.results:
@@ -81,7 +61,6 @@ def compose(run: AuditRun, *, title: str = "Audit report", detail: Detail | None
                 drawn,
                 told,
                 _MOST_ANSWERS * (1 + (len(run.results) == 1)),
-                detail,
             )
         )
         number += len(result)
@@ -94,7 +73,7 @@ def compose(run: AuditRun, *, title: str = "Audit report", detail: Detail | None
         summary=_summary(run, correction),
         tally={v: tally[v] for v in Verdict},
         sections=tuple(sections),
-        data=_data(run.data, detail.rows),
+        data=_data(run.data),
         tested=words.tested(run),
         facts=_facts(run),
         references=tuple((key, str(SOURCES[key]), SOURCES[key].address) for key in keys if key in SOURCES),
@@ -149,25 +128,19 @@ def _drawn(run: AuditRun) -> set[int]:
     return set(able[:_MOST_NULLS])
 
 
-def _told_findings(run: AuditRun, most: int) -> set[int]:
-    """Choose the findings whose evidence is laid out: those that decide come first."""
-    order = sorted(range(len(run.findings)), key=lambda j: (run.findings[j].verdict is Verdict.INCONCLUSIVE, j))
-    return set(order[:most])
-
-
 def _without(result: AuditResult, told: Sequence[str]) -> AuditResult:
     """Leave out the notes that the report gives once, with the data."""
     return replace(result, notes=tuple(note for note in result.notes if note not in told))
 
 
-def _section(result: AuditResult, start: int, drawn: set[int], told: set[int], answers: int, detail: Detail) -> Section:
+def _section(result: AuditResult, start: int, drawn: set[int], told: set[int], answers: int) -> Section:
     entries = tuple(
         Entry(
             key=f"finding-{start + j + 1}",
             finding=f,
             blocks=evidence_blocks(f, e, drawn=start + j in drawn) if start + j in told else (),
-            interval=verdict_interval(e),
-            inside=_number(e.get("equivalence_pvalue_adjusted")),
+            interval=e.verdict_interval,
+            inside=math.nan if e.equivalence_pvalue_adjusted is None else e.equivalence_pvalue_adjusted,
         )
         for j, (f, e) in enumerate(zip(result.findings, result.evidence, strict=True))
     )
@@ -178,26 +151,26 @@ def _section(result: AuditResult, start: int, drawn: set[int], told: set[int], a
         question=AUDITS[result.audit].question,
         tally={v: tally[v] for v in Verdict},
         answers=_answers(result, answers),
-        blocks=(*notes, *_fewer(section_blocks(result), detail.figures)),
-        most_rows=detail.rows,
+        blocks=(*notes, *section_blocks(result)),
         entries=entries,
         method=AUDITS[result.audit].method,
         sources=AUDITS[result.audit].sources,
     )
 
 
-def _fewer(blocks: list[Block], most: int) -> list[Block]:
-    """Keep the first figures and say how many are left out."""
-    figures = [block for block in blocks if isinstance(block, Figure)]
-    if len(figures) <= most:
-        return blocks
-    kept = [block for block in blocks if not isinstance(block, Figure) or block in figures[:most]]
-    told = f"{len(figures) - most} charts are left out to keep the page small; their numbers are in findings.json."
-    return [*kept, Text(text=told, kind="note")]
-
-
-def _number(value: Any) -> float:
-    return math.nan if value is None else float(value)
+def _figures(result: AuditResult) -> list[Block]:
+    """Draw what is an audit's own; the file that does is loaded when it is needed, for it loads the audit."""
+    if result.audit == "group":
+        from evenhand.report.sections.group import blocks
+    elif result.audit == "projection":
+        from evenhand.report.sections.projection import blocks
+    elif result.audit == "individual":
+        from evenhand.report.sections.individual import blocks
+    elif result.audit == "proxy":
+        from evenhand.report.sections.proxy import blocks
+    else:
+        from evenhand.report.sections.tail import blocks
+    return blocks(result)
 
 
 def _answers(result: AuditResult, most: int) -> tuple[str, ...]:
@@ -209,20 +182,20 @@ def _answers(result: AuditResult, most: int) -> tuple[str, ...]:
             continue
         if not any(f.verdict is Verdict.DISPARITY for f, _ in pairs):
             # Features that carry a negligible part of a gap answer nothing while the gap itself is not shown.
-            chosen = [p for p in pairs if p[1].get("kind") == "gap"] or chosen
+            chosen = [p for p in pairs if result.audit == "proxy" and ":" not in p[0].measure] or chosen
         # Of one measure the surest; the measures in the order of the audit.
         chosen.sort(key=lambda p: p[0].pvalue_adjusted if p[0].pvalue_adjusted == p[0].pvalue_adjusted else 2.0)
-        seen: dict[str, tuple[Finding, Mapping[str, Any]]] = {}
+        seen: dict[str, tuple[Finding, Evidence]] = {}
         for pair in chosen:
             name, part, _ = pair[0].measure.removesuffix("_global").partition(":")
             seen.setdefault(name + part, pair)
         picked = list(seen.values())[:most]
         decide = (Verdict.DISPARITY, Verdict.EQUIVALENT)
-        return tuple(str(e.get("fact") or f.reason) if f.verdict in decide else f.reason for f, e in picked)
+        return tuple((e.fact or f.reason) if f.verdict in decide else f.reason for f, e in picked)
     return ()
 
 
-def _data(data: Mapping[str, Any], most: int) -> tuple[Block, ...]:
+def _data(data: Mapping[str, Any]) -> tuple[Block, ...]:
     rows: list[tuple[Cell, ...]] = [("Rows in the file", data["rows_in"]), ("Rows used", data["rows_used"])]
     rows += [(f"Dropped: {reason}", n) for reason, n in data["rows_dropped"].items()]
     rows += [(f"Column for {role}", str(name)) for role, name in data["columns"].items()]
@@ -230,16 +203,15 @@ def _data(data: Mapping[str, Any], most: int) -> tuple[Block, ...]:
     for name, sizes in data["groups"].items():
         total = sum(sizes.values()) or 1
         few = any(n < _SMALL for n in sizes.values())
-        more = f", the first {most:,} of {len(sizes):,}" if len(sizes) > most else ""
         found.append(
             Table(
-                title=f"Groups of {name}{more}",
+                title=f"Groups of {name}",
                 head=("Group", "Rows", "Share", "Note")[: 3 + few],
                 rows=tuple(
                     (label, n, f"{n / total:.1%}", "few rows: wide intervals, little power" if n < _SMALL else "")[
                         : 3 + few
                     ]
-                    for label, n in list(sizes.items())[:most]
+                    for label, n in sizes.items()
                 ),
                 folded=len(sizes) > 25,
             )

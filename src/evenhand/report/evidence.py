@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import fields
 
 from evenhand.inference.rates.conditional import exact_null
 from evenhand.report.document import Block, Cell, Table, Text, p_value
 from evenhand.report.figures import histogram
-from evenhand.results import Finding, Interval
+from evenhand.results import Evidence, Finding
 
 _MOST_GROUPS = 40
-_SAID = (
-    "fact", "planning", "warnings", "reason", "statistic", "test", "equivalence_pvalue", "adjusted_pvalue",
-    "difference_pvalue", "equivalence_pvalue_adjusted", "difference_pvalue_adjusted", "verdict_interval",
-)  # fmt: skip
 _OTHER_TESTS = {
     "equivalence_pvalue": "p-value for lying outside the margin",
     "difference_pvalue": "p-value for no difference",
@@ -27,17 +23,18 @@ _FACTS = {
     "pvalue_high": "p-value, Monte-Carlo high",
     "pvalue_floor": "Smallest possible p-value",
 }
+_SHARED = tuple(field.name for field in fields(Evidence))
 
 
-def evidence_blocks(finding: Finding, evidence: Mapping[str, Any], *, drawn: bool) -> tuple[Block, ...]:
+def evidence_blocks(finding: Finding, evidence: Evidence, *, drawn: bool) -> tuple[Block, ...]:
     """Lay out what is behind a finding: the counts, the test, what chance alone gives, warnings.
 
     Parameters
     ----------
     finding : Finding
         What was found.
-    evidence : mapping
-        As plain data.
+    evidence : Evidence
+        What stands behind it.
     drawn : bool
         Whether the null distribution is drawn, where there is one.
 
@@ -48,11 +45,11 @@ def evidence_blocks(finding: Finding, evidence: Mapping[str, Any], *, drawn: boo
     Examples
     --------
     >>> row = Finding(audit="group", measure="fnr", groups=("a", "b"), estimate=0.1, reason="Because.")
-    >>> [type(b).__name__ for b in evidence_blocks(row, {}, drawn=True)]
+    >>> [type(b).__name__ for b in evidence_blocks(row, Evidence(), drawn=True)]
     ['Text', 'Table']
     """
     blocks: list[Block] = [Text(text=finding.reason)]
-    blocks += [Text(text=str(w), kind="warning") for w in evidence.get("warnings") or ()]
+    blocks += [Text(text=w, kind="warning") for w in evidence.warnings or ()]
     if finding.counts:
         blocks.append(_counts(finding, evidence))
     blocks.append(_test(finding, evidence))
@@ -61,57 +58,11 @@ def evidence_blocks(finding: Finding, evidence: Mapping[str, Any], *, drawn: boo
     return tuple(blocks)
 
 
-def verdict_interval(evidence: Mapping[str, Any]) -> Interval | None:
-    """Return the interval at the level at which a verdict was reached.
-
-    Parameters
-    ----------
-    evidence : mapping
-        As plain data.
-
-    Returns
-    -------
-    Interval or None
-
-    Examples
-    --------
-    >>> verdict_interval({}) is None
-    True
-    """
-    made = evidence.get("verdict_interval")
-    if not isinstance(made, Mapping):
-        return None
-    low, high = made.get("low"), made.get("high")
-    return Interval(
-        low=-math.inf if low is None else float(low),
-        high=math.inf if high is None else float(high),
-        level=float(made["level"]),
-        kind=str(made["kind"]),
-    )
-
-
-def has_null(finding: Finding, evidence: Mapping[str, Any]) -> bool:
-    """Say whether what chance alone gives can be drawn: it was drawn at random, or it is known exactly.
-
-    Parameters
-    ----------
-    finding : Finding
-        What was found.
-    evidence : mapping
-        As plain data.
-
-    Returns
-    -------
-    bool
-
-    Examples
-    --------
-    >>> has_null(Finding(audit="group", measure="fnr", groups=(), estimate=0.1), {})
-    False
-    """
-    if evidence.get("null"):
-        return isinstance(evidence.get("statistic"), int | float)
-    return bool(evidence.get("exact")) and _trials(finding) is not None
+def has_null(finding: Finding, evidence: Evidence) -> bool:
+    """Say whether what chance alone gives can be drawn: it was drawn at random, or it is known exactly."""
+    if evidence.null is not None:
+        return known(evidence.statistic)
+    return bool(evidence.exact) and _trials(finding) is not None
 
 
 def _trials(finding: Finding) -> tuple[list[int], list[int]] | None:
@@ -121,30 +72,30 @@ def _trials(finding: Finding) -> tuple[list[int], list[int]] | None:
     return [int(c["numerator"]) for c in counts], [int(c["denominator"]) for c in counts]
 
 
-def _null(finding: Finding, evidence: Mapping[str, Any]) -> Block:
+def _null(finding: Finding, evidence: Evidence) -> Block:
     title = f"What chance alone gives: {finding.measure}"
-    null, trials = evidence.get("null"), _trials(finding)
-    if not null and trials is not None:
+    null, trials = evidence.null, _trials(finding)
+    if null is None and trials is not None:
         (x0, x1), (n0, n1) = trials
         edges, shares = exact_null(*trials)
         caption = "Bars: the difference of rates when group labels are shuffled. Line: the difference of these data."
         return histogram(
             title, caption, edges, shares, observed=x0 / n0 - x1 / n1, x="difference of rates", y="share of shuffles"
         )
+    assert null is not None
     return histogram(
         title,
         "Bars: the statistic when group labels are shuffled. Line: the statistic of these data.",
-        evidence["null"]["edges"],
-        evidence["null"]["counts"],
-        observed=abs(float(evidence["statistic"])),
+        null.edges,
+        null.counts,
+        observed=abs(evidence.statistic or 0.0),
         x="size of the statistic",
         y="shuffles",
     )
 
 
-def _counts(finding: Finding, evidence: Mapping[str, Any]) -> Table:
-    values = evidence.get("values")
-    values = values if isinstance(values, Mapping) else {}
+def _counts(finding: Finding, evidence: Evidence) -> Table:
+    values = evidence.values if isinstance(evidence.values, Mapping) else {}
     keys = list(dict.fromkeys(key for counts in finding.counts.values() for key in counts))
     head = ("Group", *(key.replace("_", " ").capitalize() for key in keys), *(("Value",) if values else ()))
     rows = []
@@ -160,44 +111,48 @@ def _counts(finding: Finding, evidence: Mapping[str, Any]) -> Table:
     return Table(title=title, head=head, rows=tuple(rows))
 
 
-def _test(finding: Finding, evidence: Mapping[str, Any]) -> Table:
+def _test(finding: Finding, evidence: Evidence) -> Table:
     rows: list[tuple[Cell, ...]] = []
-    if evidence.get("test"):
-        rows.append(("Test", str(evidence["test"])))
-    if isinstance(evidence.get("statistic"), int | float):
-        rows.append(("Statistic", evidence["statistic"]))
+    if evidence.test:
+        rows.append(("Test", evidence.test))
+    if known(evidence.statistic):
+        rows.append(("Statistic", evidence.statistic))
     asked = "p-value" if finding.margin is None else "p-value for lying inside the margin"
     rows += [(asked, p_value(finding.pvalue)), (f"{asked}, adjusted", p_value(finding.pvalue_adjusted))]
-    others = {
-        "equivalence_pvalue": "p-value for lying outside the margin",
-        "difference_pvalue": "p-value for no difference",
-    }
-    for key, name in others.items():
-        if evidence.get(key) is not None:
-            adjusted = evidence.get(f"{key}_adjusted")
+    for key, name in _OTHER_TESTS.items():
+        if known(getattr(evidence, key)):
+            adjusted = getattr(evidence, f"{key}_adjusted")
             rows += [
-                (name, p_value(evidence[key])),
+                (name, p_value(getattr(evidence, key))),
                 (f"{name}, adjusted", p_value(math.nan if adjusted is None else adjusted)),
             ]
-    drawn_at_random = bool(evidence.get("n_resamples"))
     for key, name in _FACTS.items():
-        if evidence.get(key) is not None and (drawn_at_random or key in ("exact", "pvalue_floor")):
-            value = evidence[key]
-            of = " (of no difference)" if key.startswith("pvalue") and "difference_pvalue" in evidence else ""
-            rows.append((name + of, ("yes" if value else "no") if isinstance(value, bool) else value))
+        value = getattr(evidence, key)
+        if known(value) and (evidence.n_resamples or key in ("exact", "pvalue_floor")):
+            of = " (of no difference)" if key.startswith("pvalue") and evidence.difference_pvalue is not None else ""
+            rows.append((name + of, _yes(value)))
     if finding.margin is not None:
         rows.append(("Margin", finding.margin))
-    for of, i in (("", finding.interval), (", as the verdict was reached", verdict_interval(evidence))):
+    for of, i in (("", finding.interval), (", as the verdict was reached", evidence.verdict_interval)):
         if i is not None:
             level = f"{100 * i.level:.6g} % interval{of}"
             rows += [(f"{level}, low", i.low), (f"{level}, high", i.high)]
     if finding.interval is not None:
         rows.append(("Interval made by", finding.interval.kind))
-    for key, value in evidence.items():
-        if key not in (*_SAID, *_FACTS) and isinstance(value, int | float | str) and value != "":
-            told: Cell = ("yes" if value else "no") if isinstance(value, bool) else value
-            rows.append((key.replace("_", " ").capitalize(), told))
+    for field in fields(evidence):
+        value = getattr(evidence, field.name)
+        if field.name not in _SHARED and isinstance(value, int | float | str) and value != "" and known(value):
+            rows.append((field.name.replace("_", " ").capitalize(), _yes(value)))
     return Table(title="The test", head=("What", "Value"), rows=tuple(rows))
+
+
+def known(value: object) -> bool:
+    """Say whether a value is there and, if it is a number, one."""
+    return value is not None and value == value
+
+
+def _yes(value: Cell) -> Cell:
+    return ("yes" if value else "no") if isinstance(value, bool) else value
 
 
 def _whole(value: float | None) -> Cell:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from evenhand.report.document import Cell, Figure, Table
@@ -212,30 +213,12 @@ def forest(
     return figure(title, caption, rows, layers, columns=columns, height=26 * len(rows), legend=legend)
 
 
-def lines(
-    title: str,
-    caption: str,
-    rows: Sequence[Row],
-    *,
-    x: str,
-    y: str,
-    none: float | None = None,
-    dashed: Sequence[float] = (),
-    at: float | None = None,
-    x_log: bool = False,
-    y_log: bool = False,
-    x_values: Sequence[float] = (),
-    height: int = 220,
-    points: bool = False,
-) -> Figure:
-    """Draw one line per series, with a band where ``low`` and ``high`` are given.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """What surrounds the lines of a chart.
 
     Parameters
     ----------
-    title, caption : str
-        What it shows, and how to read it.
-    rows : sequence of mapping
-        ``x``, ``y``, ``series``, and optionally ``low`` and ``high``.
     x, y : str
         What the axes measure.
     none : float, optional
@@ -248,10 +231,32 @@ def lines(
         Logarithmic axes.
     x_values : sequence of float
         Where the axis has marks; chosen by the chart library by default.
-    height : int
-        Of the plot.
     points : bool
         Mark each value.
+    """
+
+    x: str
+    y: str
+    none: float | None = None
+    dashed: Sequence[float] = ()
+    at: float | None = None
+    x_log: bool = False
+    y_log: bool = False
+    x_values: Sequence[float] = ()
+    points: bool = False
+
+
+def lines(title: str, caption: str, rows: Sequence[Row], frame: Frame) -> Figure:
+    """Draw one line per series, with a band where ``low`` and ``high`` are given.
+
+    Parameters
+    ----------
+    title, caption : str
+        What it shows, and how to read it.
+    rows : sequence of mapping
+        ``x``, ``y``, ``series``, and optionally ``low`` and ``high``.
+    frame : Frame
+        The axes and what else is drawn.
 
     Returns
     -------
@@ -260,21 +265,24 @@ def lines(
     Examples
     --------
     >>> rows = [{"x": 0.0, "y": 1.0, "series": "a"}, {"x": 1.0, "y": 2.0, "series": "a"}]
-    >>> len(lines("t", "c", rows, x="time", y="value").spec["layer"])
+    >>> len(lines("t", "c", rows, Frame(x="time", y="value")).spec["layer"])
     1
     """
+    x, y = frame.x, frame.y
     colour = colour_of("series", [row["series"] for row in rows])
     log = {"type": "log"}
-    marks = {"values": list(x_values)} if x_values else {"tickCount": 6}
-    across = axis("x", x, scale={"nice": False, **(log if x_log else {"zero": False})}, axis={"grid": False, **marks})
-    up = log if y_log else {"zero": False}
+    marks = {"values": list(frame.x_values)} if frame.x_values else {"tickCount": 6}
+    across = axis(
+        "x", x, scale={"nice": False, **(log if frame.x_log else {"zero": False})}, axis={"grid": False, **marks}
+    )
+    up = log if frame.y_log else {"zero": False}
     banded = any(row.get("low") is not None for row in rows)
     layers: list[Mapping[str, Any]] = []
-    if none is not None:
-        layers.append(rule(none, "y"))
-    layers += [rule(value, "y", dashed=True) for value in dashed]
-    if at is not None:
-        layers.append(rule(at, "x", dashed=True))
+    if frame.none is not None:
+        layers.append(rule(frame.none, "y"))
+    layers += [rule(value, "y", dashed=True) for value in frame.dashed]
+    if frame.at is not None:
+        layers.append(rule(frame.at, "x", dashed=True))
     if banded:
         layers.append(
             {
@@ -294,7 +302,11 @@ def lines(
     ]
     layers.append(
         {
-            "mark": {"type": "line", "strokeWidth": 2, "point": {"size": 36, "filled": True} if points else False},
+            "mark": {
+                "type": "line",
+                "strokeWidth": 2,
+                "point": {"size": 36, "filled": True} if frame.points else False,
+            },
             "encoding": {"x": across, "y": axis("y", y, scale=up), "color": colour, "tooltip": tip},
         }
     )
@@ -302,7 +314,7 @@ def lines(
     if banded:
         columns |= {"low": "Low", "high": "High"}
     legend = legend_of([row["series"] for row in rows])
-    return figure(title, caption, rows, layers, columns=columns, height=height, legend=legend)
+    return figure(title, caption, rows, layers, columns=columns, legend=legend)
 
 
 def histogram(

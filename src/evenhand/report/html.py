@@ -8,19 +8,17 @@ import re
 import warnings
 from importlib.metadata import version
 from importlib.resources import files
-from pathlib import Path
 
 import jinja2
 from markupsafe import Markup, escape
 
 from evenhand.errors import EvenhandWarning
-from evenhand.files import write_atomic
 from evenhand.report import words
 from evenhand.report.charts import Charts, library
-from evenhand.report.compose import Detail, compose
+from evenhand.report.detail import Detail, shorten
 from evenhand.report.document import Document, Section, Table, Text, compared, findings_table, shown
 from evenhand.report.drawing import DrawingError
-from evenhand.results import AuditRun, Verdict
+from evenhand.results import Verdict
 
 _LARGEST = 1_950_000  # bytes: a page that can be sent by mail
 # Less and less is laid out until the page is small enough.
@@ -35,36 +33,15 @@ _DETAILS = (
 _POLICY = "evenhand-content-security-policy"
 
 
-def to_html(run: AuditRun, path: str | Path | None = None, *, title: str = "Audit report") -> str:
-    """Write a run as one HTML file.
+def html_page(page: Document) -> str:
+    """Lay a document out as one HTML page, with less and less of it until the page is small enough.
 
     Everything is inside: no request leaves the page, and its content security policy forbids any. Tables
     are readable without scripts; with them, charts answer to the pointer.
-
-    Parameters
-    ----------
-    run : AuditRun
-        What was found.
-    path : str or Path, optional
-        Where to write it, in one step.
-    title : str
-        Of the page.
-
-    Returns
-    -------
-    str
-        The page.
-
-    Examples
-    --------
-    >>> import evenhand as eh
-    >>> run = eh.audit(eh.datasets.planted(rows=400, rng=0), plan=eh.Plan(group={"metrics": ["fnr"]}), rng=0)
-    >>> to_html(run)[:15]
-    '<!doctype html>'
     """
     known: dict[str, str] = {}
     for detail in _DETAILS:
-        text, problems = _rendered(compose(run, title=title, detail=detail), known)
+        text, problems = _rendered(shorten(page, detail), known)
         if len(text.encode()) < _LARGEST:
             break
     if problems:
@@ -72,26 +49,9 @@ def to_html(run: AuditRun, path: str | Path | None = None, *, title: str = "Audi
         warnings.warn(
             f"{charts} not drawn in the page: {'; '.join(dict.fromkeys(problems))}. The numbers are there.",
             EvenhandWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-    if path is not None:
-        write_atomic(Path(path), text)
     return text
-
-
-def render(page: Document) -> str:
-    """Lay a document out as HTML.
-
-    Parameters
-    ----------
-    page : Document
-        What it says.
-
-    Returns
-    -------
-    str
-    """
-    return _rendered(page, {})[0]
 
 
 def _rendered(page: Document, known: dict[str, str]) -> tuple[str, list[str]]:

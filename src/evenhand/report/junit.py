@@ -1,48 +1,30 @@
-"""A run as JUnit XML: one test case per finding, so that any CI shows them."""
+"""A document as JUnit XML: one test case per finding, so that any CI shows them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from xml.etree import ElementTree
 
-from evenhand.files import write_atomic
-from evenhand.report.document import compared
-from evenhand.results import AuditRun, Finding, Verdict, printable
+from evenhand.report.document import Document, compared
+from evenhand.results import Finding, Verdict, printable
+
+Fails = Callable[[Finding], bool]
 
 
-def to_junit(run: AuditRun, path: str | Path | None = None, *, fails: Callable[[Finding], bool] | None = None) -> str:
-    """Write a run as JUnit XML.
+def junit_suites(page: Document, fails: Fails | None = None) -> str:
+    """Write a document as JUnit XML.
 
-    Parameters
-    ----------
-    run : AuditRun
-        What was found.
-    path : str or Path, optional
-        Where to write it, in one step.
-    fails : callable, optional
-        Which findings count as failures; by default those with the verdict `disparity`. A finding that is
-        not computable is an error, one that decides nothing is skipped with its reason.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> import evenhand as eh
-    >>> run = eh.audit(eh.datasets.planted(rows=400, rng=0), plan=eh.Plan(group={"metrics": ["fnr"]}), rng=0)
-    >>> "<testsuites" in to_junit(run)
-    True
+    A failure is what `fails` says, by default the verdict `disparity`. A finding that is not computable is an error,
+    one that decides nothing is skipped with its reason.
     """
     fails = fails or (lambda finding: finding.verdict is Verdict.DISPARITY)
     root = ElementTree.Element("testsuites", name="evenhand")
-    for result in run.results:
-        suite = ElementTree.SubElement(root, "testsuite", name=f"evenhand.{result.audit}")
-        totals = {"tests": len(result), "failures": 0, "errors": 0, "skipped": 0}
-        for finding in result.findings:
+    for section in page.sections:
+        suite = ElementTree.SubElement(root, "testsuite", name=f"evenhand.{section.audit}")
+        totals = {"tests": len(section.entries), "failures": 0, "errors": 0, "skipped": 0}
+        for finding in (entry.finding for entry in section.entries):
             name = printable(f"{finding.measure} {compared(finding.groups)}")
-            case = ElementTree.SubElement(suite, "testcase", classname=f"evenhand.{result.audit}", name=name)
+            case = ElementTree.SubElement(suite, "testcase", classname=f"evenhand.{section.audit}", name=name)
             kind = (
                 "failure"
                 if fails(finding)
@@ -59,7 +41,4 @@ def to_junit(run: AuditRun, path: str | Path | None = None, *, fails: Callable[[
         root.set(key, str(sum(int(suite.get(key, "0")) for suite in root)))
     ElementTree.indent(root)
     text = ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
-    text = text.replace("encoding='us-ascii'", "encoding='utf-8'", 1)
-    if path is not None:
-        write_atomic(Path(path), text)
-    return text
+    return text.replace("encoding='us-ascii'", "encoding='utf-8'", 1)

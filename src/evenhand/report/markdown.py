@@ -3,48 +3,19 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
-from evenhand.files import write_atomic
 from evenhand.report import words
-from evenhand.report.compose import compose
+from evenhand.report.detail import Detail, shorten
 from evenhand.report.document import Block, Document, Figure, Section, Table, Text, compared, findings_table, shown
-from evenhand.results import AuditRun, printable
+from evenhand.results import printable
 
 # Between backticks Markdown shows escapes as they are written: what needs one is quoted instead.
 _CODE, _ACTIVE = re.compile(r"(?<!`)`([^`]+)`(?!`)"), re.compile(r"[&<>\\*_\[\]|!#~]")
 
 
-def to_markdown(run: AuditRun, path: str | Path | None = None, *, title: str = "Audit report") -> str:
-    """Write a run as Markdown.
-
-    Parameters
-    ----------
-    run : AuditRun
-        What was found.
-    path : str or Path, optional
-        Where to write it, in one step.
-    title : str
-        Of the page.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> import evenhand as eh
-    >>> run = eh.audit(eh.datasets.planted(rows=400, rng=0), plan=eh.Plan(group={"metrics": ["fnr"]}), rng=0)
-    >>> to_markdown(run).splitlines()[0]
-    '# Audit report'
-    """
-    text = _render(compose(run, title=title))
-    if path is not None:
-        write_atomic(Path(path), text)
-    return text
-
-
-def _render(page: Document) -> str:
+def markdown_page(page: Document) -> str:
+    """Write a document as Markdown."""
+    page = shorten(page, Detail())
     parts = [f"# {_inert(page.title)}", f"**{_inert(page.headline)}**", *(_block(item) for item in page.summary)]
     for section in page.sections:
         parts += [f"## {section.audit.capitalize()}", f"*{section.question}*"]

@@ -68,15 +68,6 @@ _MEASURES = {name: says for audit in AUDITS.values() for name, says in audit.mea
 def tested(run: AuditRun) -> Table:
     """Return what each finding of a run assumes until the data speak against it.
 
-    Parameters
-    ----------
-    run : AuditRun
-        What was found.
-
-    Returns
-    -------
-    Table
-
     Examples
     --------
     >>> import evenhand as eh
@@ -99,15 +90,6 @@ def tested(run: AuditRun) -> Table:
 
 def glossary(run: AuditRun) -> tuple[tuple[str, str], ...]:
     """Return the words and measures that occur in a run, with what they mean.
-
-    Parameters
-    ----------
-    run : AuditRun
-        What was found.
-
-    Returns
-    -------
-    tuple of (word, meaning)
 
     Examples
     --------

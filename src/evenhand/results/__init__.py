@@ -4,6 +4,7 @@ A `Finding` is one row of the answer. An `AuditResult` is the findings of one au
 behind each; an `AuditRun` is several audits on one error budget with all that is needed to repeat it.
 """
 
+from evenhand.results.evidence import Evidence
 from evenhand.results.finding import Finding, Interval, Verdict, plain
 from evenhand.results.run import SCHEMA, AuditResult, AuditRun
 from evenhand.results.table import html_table, printable, shown_margin, shown_p, table_rows, text_table
@@ -12,6 +13,7 @@ __all__ = [
     "SCHEMA",
     "AuditResult",
     "AuditRun",
+    "Evidence",
     "Finding",
     "Interval",
     "Verdict",

@@ -48,6 +48,16 @@ class Interval:
         """Return the interval as plain data."""
         return {"low": self.low, "high": self.high, "level": self.level, "kind": self.kind}
 
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Interval:
+        """Rebuild an interval from plain data, where an end without limit is None."""
+        return cls(
+            low=_number(data["low"], -math.inf),
+            high=_number(data["high"], math.inf),
+            level=data["level"],
+            kind=data["kind"],
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
@@ -124,14 +134,7 @@ class Finding:
             measure=row["measure"],
             groups=tuple(row["groups"]),
             estimate=_number(row["estimate"]),
-            interval=None
-            if interval is None
-            else Interval(
-                low=_number(interval["low"], -math.inf),
-                high=_number(interval["high"], math.inf),
-                level=interval["level"],
-                kind=interval["kind"],
-            ),
+            interval=None if interval is None else Interval.from_dict(interval),
             pvalue=_number(row["pvalue"]),
             pvalue_adjusted=_number(row["pvalue_adjusted"]),
             margin=row["margin"],

@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 from evenhand.files import write_atomic
+from evenhand.results.evidence import Evidence, read_evidence
 from evenhand.results.finding import Finding, Interval, plain
 from evenhand.results.table import html_table, text_table
 
 SCHEMA = "evenhand/1"
+
+
+class Report(Protocol):
+    """What a run asks of the report, which lies below this room."""
+
+    def to_html(self, run: AuditRun, path: str | Path | None = None, *, title: str = ...) -> str:
+        """Write a run as one HTML page."""
+        ...
+
+    def to_markdown(self, run: AuditRun, path: str | Path | None = None, *, title: str = ...) -> str:
+        """Write a run as Markdown."""
+        ...
+
+    def to_junit(self, run: AuditRun, path: str | Path | None = None) -> str:
+        """Write a run as JUnit XML."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -26,7 +42,7 @@ class AuditResult:
         The audit's name.
     findings : tuple of Finding
         The answer; iterating over the result iterates over them.
-    evidence : tuple of mapping
+    evidence : tuple of Evidence
         For each finding, what the report draws and a reader may check: the values per group, the test,
         its Monte-Carlo interval, the smallest attainable p-value, warnings.
     options : mapping
@@ -45,9 +61,11 @@ class AuditResult:
     (1, 'fnr')
     """
 
+    kinds_of_evidence: ClassVar[Callable[[str], Sequence[type[Evidence]]]]  # handed over by `evenhand/__init__.py`
+
     audit: str
     findings: tuple[Finding, ...]
-    evidence: tuple[Mapping[str, Any], ...]
+    evidence: tuple[Evidence, ...]
     options: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     interval_at: tuple[Callable[[float], Interval | None] | None, ...] = field(default=(), repr=False)
@@ -76,7 +94,7 @@ class AuditResult:
         return {
             "audit": self.audit,
             "findings": self.to_rows(),
-            "evidence": plain(list(self.evidence)),
+            "evidence": [e.to_dict() for e in self.evidence],
             "options": plain(dict(self.options)),
             "notes": list(self.notes),
         }
@@ -84,10 +102,11 @@ class AuditResult:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> AuditResult:
         """Rebuild a result from `to_dict`."""
+        kinds = AuditResult.kinds_of_evidence(data["audit"])
         return cls(
             audit=data["audit"],
             findings=tuple(Finding.from_dict(row) for row in data["findings"]),
-            evidence=tuple(data["evidence"]),
+            evidence=tuple(read_evidence(e, kinds) for e in data["evidence"]),
             options=data["options"],
             notes=tuple(data["notes"]),
         )
@@ -123,6 +142,8 @@ class AuditRun:
     >>> run.to_dict()["schema"]
     'evenhand/1'
     """
+
+    report: ClassVar[Callable[[], Report]]  # handed over by `evenhand/__init__.py`
 
     results: tuple[AuditResult, ...]
     plan: Mapping[str, Any]
@@ -179,23 +200,18 @@ class AuditRun:
 
     def to_html(self, path: str | Path | None = None, *, title: str = "Audit report") -> str:
         """Return the run as one HTML page that works offline and, with a path, write it there in one step."""
-        return _report().to_html(self, path, title=title)  # type: ignore[no-any-return]
+        return AuditRun.report().to_html(self, path, title=title)
 
     def to_markdown(self, path: str | Path | None = None, *, title: str = "Audit report") -> str:
         """Return the run as Markdown and, with a path, write it there in one step."""
-        return _report().to_markdown(self, path, title=title)  # type: ignore[no-any-return]
+        return AuditRun.report().to_markdown(self, path, title=title)
 
     def to_junit(self, path: str | Path | None = None) -> str:
         """Return the run as JUnit XML, a `disparity` as a failure, and, with a path, write it there in one step."""
-        return _report().to_junit(self, path)  # type: ignore[no-any-return]
+        return AuditRun.report().to_junit(self, path)
 
     def __str__(self) -> str:
         return text_table(self.findings)
 
     def _repr_html_(self) -> str:
         return html_table(self.findings)
-
-
-def _report() -> Any:
-    """Load the report when it is asked for: results come first, and most programs never draw."""
-    return import_module("evenhand.report")

@@ -10,8 +10,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
+from evenhand.audits.detectable import Rows, rows_to_show
 from evenhand.audits.group import comparisons
-from evenhand.audits.group.detectable import Rows, rows_to_show
 from evenhand.audits.group.samples import row_values, samples_of
 from evenhand.audits.margin import Margin, parse_margin
 from evenhand.errors import UsageError

@@ -25,7 +25,7 @@ def data(rows=(150, 450), seed=0):
 @pytest.mark.parametrize("margin", [None, 0.01, "ratio:0.99"])
 def test_every_metric_says_what_could_have_been_shown_and_how_many_rows_of_whom(metric, margin):
     result = eh.audit_group(data(), metric, margin=margin, alpha=0.001, n_resamples=199, rng=0)
-    finding, numbers = result[0], result.evidence[0]["sample_size"]
+    finding, numbers = result[0], result.evidence[0].sample_size
     assert finding.verdict == "inconclusive"
     word = "ratio" if margin == "ratio:0.99" else "difference"
     assert re.search(rf"A {word} of [-\d.e]+ would have been shown .*4 times in 5", finding.reason)
@@ -34,11 +34,11 @@ def test_every_metric_says_what_could_have_been_shown_and_how_many_rows_of_whom(
     assert f"To show {asked}".replace("To show d", "To show a d") in finding.reason
     assert len(re.findall("To show ", finding.reason)) == 1
     # Rows that nobody could gather are not named, but what is ruled out already.
-    if sum(numbers[key]["at_this_ratio"].values()) > 100 * 600:
+    if sum(getattr(numbers, key).at_this_ratio.values()) > 100 * 600:
         assert f"would take more than 100 times the rows. Already ruled out: {word}s below" in finding.reason
     else:
         assert re.search(r"rows of (sex=F|both groups) |no number of rows suffices", finding.reason)
-    needed = numbers["rows_to_show_difference"]["at_this_ratio"]
+    needed = numbers.rows_to_show_difference.at_this_ratio
     assert needed["sex=M"] == pytest.approx(3 * needed["sex=F"], abs=3)
     assert needed["sex=F"] > 150
 

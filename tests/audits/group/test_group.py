@@ -141,7 +141,7 @@ def test_sampling_weights_change_the_estimate():
     result = eh.audit_group(data, metrics=["selection_rate"], n_resamples=499, rng=0)
     for k, name in enumerate(("a", "b")):
         expected = np.average(decision[group == name], weights=weight[group == name])
-        assert result.evidence[0]["values"][f"g={name}"] == pytest.approx(expected), k
+        assert result.evidence[0].values[f"g={name}"] == pytest.approx(expected), k
     assert 0 < result[0].pvalue <= 1
 
 
@@ -170,7 +170,7 @@ def test_max_t_takes_every_metric_and_is_never_stricter_than_holm_among_those_it
     holm = eh.audit_group(planted(), metrics=metrics, n_resamples=999, rng=0)
     assert joint[0].pvalue_adjusted == pytest.approx(joint[1].pvalue_adjusted, rel=1e-6)  # tpr is 1 - fnr
     assert all(a.pvalue <= a.pvalue_adjusted <= b.pvalue_adjusted for a, b in zip(joint, holm, strict=True))
-    assert all("influence" in e["correction_note"] for e in joint.evidence)
+    assert all("influence" in e.correction_note for e in joint.evidence)
 
 
 def test_max_t_does_not_see_the_order_of_rows():
@@ -203,7 +203,7 @@ def test_max_t_never_refuses_what_cannot_be_joined():
     result = eh.audit_group(
         data, metrics=["fnr", "auc", "calibration_error", median], correction="max-t", n_resamples=99, rng=0
     )
-    joined = [f.measure for f, e in zip(result, result.evidence, strict=True) if "adjusted_pvalue" in e]
+    joined = [f.measure for f, e in zip(result, result.evidence, strict=True) if e.adjusted_pvalue is not None]
     assert joined == ["fnr", "fnr", "auc", "auc"]
     assert {f.measure for f in result} >= {"fnr_global", "calibration_error", "median_score", "fnr_correlation"}
     assert all(f.pvalue_adjusted >= f.pvalue for f in result if f.verdict != "not_computable")
@@ -214,7 +214,7 @@ def test_the_papers_schemes_are_there():
     for options in ({"permute": "all"}, {"permute": "outcome"}, {"permute": "all", "variance": "unpooled"}):
         result = eh.audit_group(data, metrics=["fnr"], n_resamples=499, rng=0, **options)
         assert 0 < result[0].pvalue <= 1
-        assert "permut" in result.evidence[0]["test"]
+        assert "permut" in result.evidence[0].test
 
 
 def test_inconclusive_says_what_could_have_been_detected():

@@ -49,7 +49,7 @@ def test_a_small_difference_of_many_people_is_shown_and_negligible_for_all_group
     data = rates((50_000, 100_000), (51_000, 100_000), (52_000, 100_000))
     result = eh.audit_group(data, "selection_rate", margin=0.05, n_resamples=199, rng=0)
     assert [str(f.verdict) for f in result] == ["equivalent"] * 3
-    assert result.evidence[-1]["difference_pvalue"] < 0.01
+    assert result.evidence[-1].difference_pvalue < 0.01
     assert "although it is shown to differ from 0" in result[-1].reason
 
 
@@ -123,7 +123,7 @@ def test_verdicts_carry_the_interval_at_their_own_level():
     data = rates((60, 100), (100, 200), (90, 150), (75, 160))
     result = eh.audit_group(data, "selection_rate", n_resamples=199, rng=0)
     for row, evidence in zip(result.findings[:-1], result.evidence, strict=False):
-        beside = evidence["verdict_interval"]
-        assert beside["level"] >= row.interval.level
-        assert (beside["low"] > 0 or beside["high"] < 0) == (row.verdict == "disparity")
-    assert "verdict_interval" not in result.evidence[-1]
+        beside = evidence.verdict_interval
+        assert beside.level >= row.interval.level
+        assert (beside.low > 0 or beside.high < 0) == (row.verdict == "disparity")
+    assert result.evidence[-1].verdict_interval is None

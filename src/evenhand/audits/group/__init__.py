@@ -41,7 +41,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 
-from evenhand.audits.group.comparison import Raw, compare_all, compare_pair, correlate
+from evenhand.audits.finding import Raw, columns_of
+from evenhand.audits.group.comparison import compare_all, compare_pair, correlate
 from evenhand.audits.group.max_t import joint_adjustment
 from evenhand.audits.group.options import GroupOptions, GroupSetting
 from evenhand.audits.group.samples import check_needs, largest_difference, samples_of
@@ -91,9 +92,7 @@ def audit_group(data: AuditData, asked: GroupOptions) -> AuditResult:
     raw = with_curves(raw, data, setting.metrics)
     return AuditResult(
         audit="group",
-        findings=tuple(r.finding for r in raw),
-        evidence=tuple(r.evidence for r in raw),
-        interval_at=tuple(r.interval_at for r in raw),
+        **columns_of(raw),
         options=record(setting, metrics=tuple(m.name for m in setting.metrics), seed=draws.seed),
         notes=data.notes,
     )

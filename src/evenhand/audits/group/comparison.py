@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import combinations
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.audits.group.detectable import plan_correlation, plan_pair
+from evenhand.audits.detectable import Asked, plan_correlation, plan_pair
+from evenhand.audits.finding import Raw, not_computable
+from evenhand.audits.group.evidence import GroupEvidence
 from evenhand.audits.group.samples import row_values
 from evenhand.audits.margin import Margin, pvalue_beyond
 from evenhand.inference.correlation import correlation_interval, correlation_test
@@ -20,55 +22,19 @@ from evenhand.inference.pvalues import TestResult
 from evenhand.inference.samples import Draws, Samples
 from evenhand.intake import Attribute, AuditData
 from evenhand.metrics import Metric
-from evenhand.results import Finding, Interval, Verdict
+from evenhand.results import Finding, Interval
+from evenhand.results.evidence import Null
 
 FloatArray = NDArray[np.float64]
 
 
-class Options(Protocol):
+class Options(Asked, Protocol):
     """What a comparison needs of an audit's options."""
-
-    @property
-    def ratio(self) -> bool:
-        """Whether ratios are compared."""
-        ...
-
-    @property
-    def margin(self) -> Margin | None:
-        """What counts as negligible."""
-        ...
-
-    @property
-    def alpha(self) -> float:
-        """Error rate."""
-        ...
 
     @property
     def level(self) -> float:
         """Coverage of the intervals."""
         ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Raw:
-    """A finding before it is judged, with what stands behind it.
-
-    Parameters
-    ----------
-    finding : Finding
-        Without adjusted p-value and verdict, unless it is not computable.
-    evidence : mapping
-        See `evenhand.audits.verdict`.
-    pair : tuple of str
-        Metric, attribute and the codes compared; the key for a joint adjustment.
-    interval_at : callable or None
-        From a level to the finding's interval at that level.
-    """
-
-    finding: Finding
-    evidence: Mapping[str, Any]
-    pair: tuple[str, str, int, int] | None = None
-    interval_at: Callable[[float], Interval] | None = None
 
 
 def compare_pair(
@@ -113,19 +79,19 @@ def compare_pair(
     interval = interval_at(options.level)
     word = f"a ratio of {estimate:.3f}" if options.ratio else f"a difference of {estimate:+.3f}"
     margin = options.margin
-    planned = plan_pair(samples, a, b, names, interval, ratio=options.ratio, margin=margin, alpha=options.alpha)
-    evidence: dict[str, Any] = {
-        "fact": f"{metric.name} is {value_a:.3f} for {names[0]} and {value_b:.3f} for {names[1]}: {word}.",
-        "values": {names[0]: value_a, names[1]: value_b},
-        "planning": planned.words,
-        "sample_size": planned.numbers,
-        **_test_evidence(test),
-    }
+    planned = plan_pair(samples, (a, b), names, options, interval)
+    evidence = replace(
+        _test_evidence(test),
+        fact=f"{metric.name} is {value_a:.3f} for {names[0]} and {value_b:.3f} for {names[1]}: {word}.",
+        values={names[0]: value_a, names[1]: value_b},
+        planning=planned.words,
+        sample_size=planned.numbers,
+    )
     pvalue = test.pvalue
     if margin is not None:
         pvalue = _beyond(samples, a, b, margin, draws)
-        evidence["difference_pvalue"] = test.pvalue
-        evidence["equivalence_pvalue"] = _inside(samples, a, b, margin, draws)
+        inside = _inside(samples, a, b, margin, draws)
+        evidence = replace(evidence, difference_pvalue=test.pvalue, equivalence_pvalue=inside)
     finding = Finding(
         audit="group",
         measure=measure,
@@ -205,19 +171,21 @@ def compare_all(metric: Metric, attribute: Attribute, samples: Samples, options:
     if left_out:
         fact += f" Left out: {_undefined(left_out)}"
     margin = options.margin
-    evidence: dict[str, Any] = {
-        "fact": fact,
-        "values": {names[k]: float(samples.estimate[k]) for k in members},
-        "planning": "The comparisons of single groups say what could have been detected.",
-        **_test_evidence(test),
-    }
+    evidence = replace(
+        _test_evidence(test),
+        fact=fact,
+        values={names[k]: float(samples.estimate[k]) for k in members},
+        planning="The comparisons of single groups say what could have been detected.",
+    )
     pvalue = test.pvalue
     if margin is not None:
         pvalue, inside = _all_pairs(samples, members, margin, draws)
-        evidence["difference_pvalue"] = test.pvalue
-        evidence["equivalence_pvalue"] = inside
-        evidence["margin_note"] = (
-            "Beyond the margin: some two groups are, with p-values times their number; inside it: all pairs are."
+        evidence = replace(
+            evidence,
+            difference_pvalue=test.pvalue,
+            equivalence_pvalue=inside,
+            margin_note="Beyond the margin: some two groups are, with p-values times their number; inside it: all "
+            "pairs are.",
         )
     finding = Finding(
         audit="group",
@@ -300,13 +268,13 @@ def correlate(metric: Metric, data: AuditData, name: str, options: Options, draw
         counts=counts,
     )
     planned = plan_correlation(name, rows, estimate, test.statistic, options.alpha, finding.interval)
-    evidence = {
-        "fact": f"Per-row {metric.name} and {name} have correlation {estimate:+.3f}."
+    evidence = replace(
+        _test_evidence(test),
+        fact=f"Per-row {metric.name} and {name} have correlation {estimate:+.3f}."
         + (" The margin is for differences of the metric, not for correlations." if options.margin else ""),
-        "planning": planned.words,
-        "sample_size": planned.numbers,
-        **_test_evidence(test),
-    }
+        planning=planned.words,
+        sample_size=planned.numbers,
+    )
     return Raw(finding=finding, evidence=evidence, interval_at=interval_at)
 
 
@@ -326,33 +294,26 @@ def _not_computable(
     counts: Mapping[str, Mapping[str, float]],
     reason: str,
 ) -> Raw:
-    finding = Finding(
-        audit="group",
-        measure=measure,
-        groups=names,
-        estimate=math.nan,
-        counts=counts,
-        verdict=Verdict.NOT_COMPUTABLE,
-        reason=f"{metric.name} cannot be compared. {reason}",
-    )
-    return Raw(finding=finding, evidence={})
+    said = f"{metric.name} cannot be compared. {reason}"
+    return not_computable("group", measure, names, said, counts=counts, evidence=GroupEvidence())
 
 
-def _test_evidence(test: TestResult) -> dict[str, Any]:
-    shown: dict[str, Any] = {
-        "test": test.method,
-        "statistic": test.statistic,
-        "exact": test.exact,
-        "n_resamples": test.n_resamples,
-        "pvalue_floor": test.floor,
-        "pvalue_low": test.pvalue if test.exact else test.pvalue_low,
-        "pvalue_high": test.pvalue if test.exact else test.pvalue_high,
-        "warnings": list(test.warnings),
-    }
+def _test_evidence(test: TestResult) -> GroupEvidence:
     finite = test.null[np.isfinite(test.null)]
+    null = None
     if finite.size:
         middle = float(np.median(finite))
         alike = np.ptp(finite) <= 1e-9 * max(1.0, abs(middle))  # rounding apart, and no bin is that narrow
         counts, edges = np.histogram(np.full(finite.size, middle) if alike else finite, bins=40)
-        shown["null"] = {"counts": counts, "edges": np.round(edges, 6)}
-    return shown
+        null = Null(counts=tuple(counts.tolist()), edges=tuple(np.round(edges, 6).tolist()))
+    return GroupEvidence(
+        test=test.method,
+        statistic=test.statistic,
+        exact=test.exact,
+        n_resamples=test.n_resamples,
+        pvalue_floor=test.floor,
+        pvalue_low=test.pvalue if test.exact else test.pvalue_low,
+        pvalue_high=test.pvalue if test.exact else test.pvalue_high,
+        warnings=tuple(test.warnings),
+        null=null,
+    )

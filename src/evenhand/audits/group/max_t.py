@@ -13,7 +13,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.audits.group.comparison import Raw
+from evenhand.audits.finding import Raw
+from evenhand.audits.group.evidence import GroupEvidence
 from evenhand.audits.group.samples import row_values
 from evenhand.inference.joint_maximum import max_t
 from evenhand.inference.samples import Draws
@@ -74,8 +75,9 @@ def joint_adjustment(raw: Sequence[Raw], data: AuditData, metrics: Sequence[Metr
     adjusted = max_t(pvalues, covariance, replace(draws, name="group/max-t"))
     out = list(raw)
     for i, p in zip(places, adjusted, strict=True):
-        evidence = {**raw[i].evidence, "adjusted_pvalue": float(p), "correction_note": NOTE}
-        out[i] = replace(raw[i], evidence=evidence)
+        evidence = raw[i].evidence
+        assert isinstance(evidence, GroupEvidence)
+        out[i] = replace(raw[i], evidence=replace(evidence, adjusted_pvalue=float(p), correction_note=NOTE))
     return out
 
 

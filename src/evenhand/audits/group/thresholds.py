@@ -5,15 +5,16 @@ Each threshold is tested alone ([diciccio2020] figure 2). The curve explores; no
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.audits.group.comparison import Raw
+from evenhand.audits.finding import Raw
+from evenhand.audits.group.evidence import GroupEvidence, ThresholdCurve
 from evenhand.inference.rates.conditional import exact_pvalue
 from evenhand.intake import Attribute, AuditData
 from evenhand.kernels.counts.binomial import score_interval
@@ -51,11 +52,11 @@ def with_curves(raw: Sequence[Raw], data: AuditData, metrics: Sequence[Metric]) 
     pairs = Counter(r.pair[:2] for r in raw if r.pair is not None)
     found = []
     for r in raw:
-        curve = None
-        if r.pair is not None and pairs[r.pair[:2]] <= _MOST_PAIRS:
+        if r.pair is not None and pairs[r.pair[:2]] <= _MOST_PAIRS and isinstance(r.evidence, GroupEvidence):
             metric, attribute, a, b = r.pair
             curve = threshold_curve(named[metric], tables[attribute], thresholds, a, b)
-        found.append(r if curve is None else replace(r, evidence={**r.evidence, "thresholds": curve}))
+            r = replace(r, evidence=replace(r.evidence, thresholds=curve))
+        found.append(r)
     return found
 
 
@@ -157,9 +158,7 @@ def _used(score: FloatArray, decision: FloatArray) -> float | None:
     return least if float(score[~chosen].max()) < least else None
 
 
-def threshold_curve(
-    metric: Metric, tables: IntArray, thresholds: Thresholds, a: int, b: int
-) -> Mapping[str, Any] | None:
+def threshold_curve(metric: Metric, tables: IntArray, thresholds: Thresholds, a: int, b: int) -> ThresholdCurve | None:
     """Compare a rate between two groups at each threshold.
 
     Parameters
@@ -175,7 +174,7 @@ def threshold_curve(
 
     Returns
     -------
-    mapping or None
+    ThresholdCurve or None
         Threshold, difference, ends of its score interval and exact p-value at each; None for other metrics.
 
     Examples
@@ -184,8 +183,8 @@ def threshold_curve(
     >>> data = AuditData.from_arrays(decision=[0, 0, 1, 1], score=[0.1, 0.4, 0.6, 0.9], groups={"g": list("abab")})
     >>> bars = spread_thresholds(data)
     >>> tables = threshold_tables(data, data.attributes[0], bars)
-    >>> threshold_curve(METRICS["selection_rate"], tables, bars, 0, 1)["difference"]
-    [-0.5, 0.0, -0.5]
+    >>> threshold_curve(METRICS["selection_rate"], tables, bars, 0, 1).difference
+    (-0.5, 0.0, -0.5)
     """
     if metric.kind != "rate" or metric.transform != "identity":
         return None
@@ -196,12 +195,12 @@ def threshold_curve(
         return None
     x, n = x[able], n[able]
     low, high = score_interval(x, n, [1, -1], _LEVEL)
-    return {
-        "threshold": thresholds.at[able].tolist(),
-        "difference": (x[:, 0] / n[:, 0] - x[:, 1] / n[:, 1]).tolist(),
-        "low": low.tolist(),
-        "high": high.tolist(),
-        "pvalue": [exact_pvalue(x[t].tolist(), n[t].tolist())[0] for t in range(len(x))],
-        "level": _LEVEL,
-        "used": thresholds.used,
-    }
+    return ThresholdCurve(
+        threshold=tuple(thresholds.at[able].tolist()),
+        difference=tuple((x[:, 0] / n[:, 0] - x[:, 1] / n[:, 1]).tolist()),
+        low=tuple(low.tolist()),
+        high=tuple(high.tolist()),
+        pvalue=tuple(exact_pvalue(x[t].tolist(), n[t].tolist())[0] for t in range(len(x))),
+        level=_LEVEL,
+        used=math.nan if thresholds.used is None else thresholds.used,
+    )

@@ -36,14 +36,16 @@ Symbols
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.audits.individual.evidence import (
+from evenhand.audits.finding import Raw, columns_of
+from evenhand.audits.individual.description import (
     by_part,
     curve,
     metric_sensitivity,
@@ -52,7 +54,8 @@ from evenhand.audits.individual.evidence import (
     pairs,
     ratios,
 )
-from evenhand.audits.individual.findings import Raw, error_finding, loss_finding, refused
+from evenhand.audits.individual.evidence import GroupPredicted, IndividualEvidence, MapUsed, MetricUsed
+from evenhand.audits.individual.findings import error_finding, loss_finding, refused
 from evenhand.audits.individual.folds import Fold, NotPredictedError, Plan, make_plan
 from evenhand.audits.individual.moving import Moved, check_step, euler_errors, move
 from evenhand.audits.individual.options import IndividualOptions, IndividualSetting
@@ -66,6 +69,7 @@ from evenhand.kernels.shared.seeds import seed_of
 from evenhand.results import AuditResult
 from evenhand.similarity.choice import as_similarity
 from evenhand.similarity.metric import Resampled, Similarity, angles
+from evenhand.similarity.prediction import Predicted
 from evenhand.similarity.uncertainty import bootstrap_metric
 
 FloatArray = NDArray[np.float64]
@@ -112,7 +116,8 @@ def audit_individual(data: AuditData, asked: IndividualOptions) -> AuditResult:
     try:
         plan = make_plan(people, recipe, setting.metric_rows, setting, setting.alpha)
     except DataError as error:
-        tested = {"predicted": [asdict(p) for p in error.predicted]} if isinstance(error, NotPredictedError) else None
+        told = error.predicted if isinstance(error, NotPredictedError) else None
+        tested = None if told is None else IndividualEvidence(predicted=_predicted(told))
         return _result([refused(m, str(error), people, None, tested) for m in _measures(people)], setting, notes)
     notes += _left_out(plan, setting.alpha)
     moved = _move_all(people, plan.folds, setting)
@@ -218,7 +223,9 @@ def _left_out(plan: Plan, alpha: float) -> tuple[str, ...]:
     )
 
 
-def _reference(people: People, plan: Plan, moved: Moved, refit: Refits, setting: IndividualSetting) -> dict[str, Any]:
+def _reference(
+    people: People, plan: Plan, moved: Moved, refit: Refits, setting: IndividualSetting
+) -> IndividualEvidence:
     """Gather the evidence shared by all findings; the only user of the random generator."""
     log_ratio = ratios(moved.log_loss)[-1]
     first, recipe = plan.folds[0], plan.recipe
@@ -228,54 +235,55 @@ def _reference(people: People, plan: Plan, moved: Moved, refit: Refits, setting:
         errors = euler_errors(
             people.view, people.X[probe], people.view.y[probe], first.metric, first.box, setting, moved.take(probe)
         )
-    metric: dict[str, Any] = {
-        "kind": first.metric.kind,
-        **first.metric.details,
-        "learned_on": _learned_on(recipe, setting),
-        "predicted": [asdict(p) for p in plan.predicted],
-        "reach": first.box.reach,
-    }
-    if refit.told:
-        metric["sensitivity"] = refit.told
-    elif setting.refits and isinstance(recipe, Resampled):
+    sensitivity: Mapping[str, Any] | None = refit.told or None
+    if not sensitivity and setting.refits and isinstance(recipe, Resampled):
         spread = bootstrap_metric(
             recipe, first.rows, first.metric, refits=min(setting.refits, 10), seed=seed_of(setting.rng)
         )
-        metric["sensitivity"] = metric_sensitivity(
-            people, probe, moved.take(probe), first.metric, first.box, spread, setting
-        )
+        sensitivity = metric_sensitivity(people, probe, moved.take(probe), first.metric, first.box, spread, setting)
+    angle = None
     if len(plan.folds) > 1 and recipe.learned:
         bases = [f.metric.form.free_directions() for f in plan.folds]
         if all(b.size for b in bases):
-            metric["angle_between_halves_degrees"] = float(angles(*bases).max())
-    return {
-        "map": {
-            "kind": "search along the sensitive directions"
+            angle = float(angles(*bases).max())
+    return IndividualEvidence(
+        map=MapUsed(
+            kind="search along the sensitive directions"
             if setting.method == "search"
             else f"gradient flow, {setting.method}",
-            "model": people.view.name,
-            "loss": people.view.loss.name,
-            "time": float(moved.clock[-1]),
-            "stability_limit": None
+            model=people.view.name,
+            loss=people.view.loss.name,
+            time=float(moved.clock[-1]),
+            stability_limit=math.nan
             if setting.method == "search"
             else check_step(first.metric.form, replace(setting, allow_unstable=True)),
-            "flow_error": errors,
-        },
-        "metric": metric,
-        "curve": curve(people, moved, refit.loss, refit.wrong, setting),
-        "by_part": by_part(people, log_ratio, moved, refit.loss[-1], refit.wrong[-1], setting),
-        "off_range": off_range(people, [(f.index, f.box) for f in plan.folds], moved),
-        "movement": movement_summary(people, moved, log_ratio),
-        "pairs": pairs(people, moved, log_ratio, setting.examples) if setting.examples else [],
-    }
+            flow_error=errors,
+        ),
+        metric=MetricUsed(
+            kind=first.metric.kind,
+            learned_on=_learned_on(recipe, setting),
+            predicted=_predicted(plan.predicted),
+            reach=tuple(first.box.reach.tolist()),
+            sensitivity=sensitivity,
+            angle_between_halves_degrees=angle,
+            details=first.metric.details,
+        ),
+        curve=curve(people, moved, refit.loss, refit.wrong, setting),
+        by_part=by_part(people, log_ratio, moved, refit.loss[-1], refit.wrong[-1], setting),
+        off_range=off_range(people, [(f.index, f.box) for f in plan.folds], moved),
+        movement=movement_summary(people, moved, log_ratio),
+        pairs=pairs(people, moved, log_ratio, setting.examples) if setting.examples else (),
+    )
+
+
+def _predicted(tested: Sequence[Predicted]) -> tuple[GroupPredicted, ...]:
+    return tuple(GroupPredicted(**asdict(p)) for p in tested)
 
 
 def _result(raw: list[Raw], setting: IndividualSetting, notes: tuple[str, ...]) -> AuditResult:
     return AuditResult(
         audit="individual",
-        findings=tuple(f for f, _, _ in raw),
-        evidence=tuple(e for _, e, _ in raw),
-        interval_at=tuple(interval for _, _, interval in raw),
+        **columns_of(raw),
         options=record(setting, metric_rows=setting.learned_on),
         notes=notes,
     )

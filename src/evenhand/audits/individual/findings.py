@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from evenhand.audits.individual.evidence import Limits, planning, ratios
+from evenhand.audits.finding import Raw, not_computable
+from evenhand.audits.individual.description import Limits, planning, ratios
+from evenhand.audits.individual.evidence import IndividualEvidence
 from evenhand.audits.individual.moving import Moved
 from evenhand.audits.individual.people import People
 from evenhand.audits.verdict import OneSided
 from evenhand.kernels.flow.map_error import MapError
 from evenhand.kernels.flow.ratios import MeanRatio, RateRatio
-from evenhand.results import Finding, Verdict
-
-Raw = tuple[Finding, dict[str, Any], OneSided | None]
+from evenhand.results import Finding
 
 # Rows from which a normal limit is trusted to show equivalence; see `calibration/individual.py`.
 ENOUGH = 100
@@ -29,10 +31,11 @@ UNSURE = (
 )
 
 
-def loss_finding(people: People, moved: Moved, found: MeanRatio | None, behind: dict[str, Any], options: Limits) -> Raw:
+def loss_finding(
+    people: People, moved: Moved, found: MeanRatio | None, behind: IndividualEvidence, options: Limits
+) -> Raw:
     """Return the finding on the mean ratio of losses; no ratio is dropped, undefined ones forbid it."""
-    log_ratio = ratios(moved.log_loss)[-1]
-    bad = ~np.isfinite(log_ratio)
+    bad = ~np.isfinite(ratios(moved.log_loss)[-1])
     counts = {
         "all": {
             "rows": float(people.count.sum()),
@@ -40,46 +43,26 @@ def loss_finding(people: People, moved: Moved, found: MeanRatio | None, behind: 
             "undefined_ratios": float(people.count[bad].sum()),
         }
     }
-    if found is None or not math.isfinite(found.estimate) or not math.isfinite(found.spread):
-        reason = (
-            f"The ratio is not a number for {counts['all']['undefined_ratios']:.0f} of "
-            f"{counts['all']['rows']:.0f} rows: their "
-            + (
-                "prediction is not a number. Mend the model first."
-                if np.isnan(moved.log_loss[[0, -1]]).any()
-                else "loss is exactly 0 or infinite before or after. Look at `error_ratio`, or keep probabilities away "
-                f"from 0 and 1: {CLIP}."
-            )
-        )
+    reason = _no_mean(moved, found, counts["all"])
+    if reason or found is None:
         return refused("loss_ratio", reason, people, counts, behind)
-    if not math.isfinite(found.spread * found.spread):
-        reason = (
-            "The loss of some people is so near to 0 before they are moved that the ratios cannot be averaged. Look at "
-            f"`error_ratio`, or keep probabilities away from 0 and 1: {CLIP}."
-        )
-        return refused("loss_ratio", reason, people, counts, behind)
-    if not math.isfinite(found.map.variance):
-        return refused("loss_ratio", UNSURE, people, counts, behind)
     tail = 1 - options.level
     # Too few rows, or a tail too long for them: people who carry it may be missing from the sample altogether.
     trusted = found.rows >= ENOUGH and abs(found.skewness) <= 0.5 * math.sqrt(found.rows)
     plan = planning(found, options.tolerance, options.alpha)
     if not trusted:
         plan += f" With fewer than {ENOUGH} rows, or so long a tail of ratios, equivalence is not claimed."
-    evidence = {
-        **behind,
-        "T_n": found.bound(options.alpha),
-        "one_sided_high": found.upper(tail, options.limits),
-        **_map_share(found.map, found.map.extra(1.0), found.error),
-        "V_n": found.spread,
-        "skewness": found.skewness,
-        "largest_share": found.largest_share,
-        "equivalence_pvalue": _floor(found.below(options.tolerance, options.limits), found.rows)
-        if trusted
-        else math.nan,
-        "fact": _fact("loss", found.estimate, behind, people),
-        "planning": plan.strip(),
-    }
+    evidence = replace(
+        _with_metric(behind, found.map, found.map.extra(1.0), found.error),
+        T_n=found.bound(options.alpha),
+        one_sided_high=found.upper(tail, options.limits),
+        V_n=found.spread,
+        skewness=found.skewness,
+        largest_share=found.largest_share,
+        equivalence_pvalue=_floor(found.below(options.tolerance, options.limits), found.rows) if trusted else math.nan,
+        fact=_fact("loss", found.estimate, behind, people),
+        planning=plan.strip(),
+    )
     interval_at = OneSided(
         lower=partial(found.lower, method=options.limits),
         upper=partial(found.upper, method=options.limits),
@@ -95,10 +78,10 @@ def loss_finding(people: People, moved: Moved, found: MeanRatio | None, behind: 
         margin=options.tolerance,
         counts=counts,
     )
-    return finding, evidence, interval_at
+    return Raw(finding=finding, evidence=evidence, interval_at=interval_at)
 
 
-def error_finding(people: People, moved: Moved, found: RateRatio, behind: dict[str, Any], options: Limits) -> Raw:
+def error_finding(people: People, moved: Moved, found: RateRatio, behind: IndividualEvidence, options: Limits) -> Raw:
     """Return the finding on the ratio of error rates."""
     counts = {
         "all": {
@@ -109,43 +92,24 @@ def error_finding(people: People, moved: Moved, found: RateRatio, behind: dict[s
             "became_right": found.lost,
         }
     }
-    silent = np.isnan(moved.wrong[[0, -1]]).any(axis=0)
-    if silent.any():
-        reason = (
-            f"The model's answer is not a number for {people.count[silent].sum():.0f} of {people.count.sum():.0f} "
-            "rows, before or after they are moved, so nobody can say whether it is right. Mend the model first."
-        )
-        return refused("error_ratio", reason, people, None, {"map": behind["map"]})
-    if math.isnan(found.estimate):
-        reason = "Nobody is misjudged before or after, so the error rates have no ratio."
-        return refused("error_ratio", reason, people, counts, {"map": behind["map"]})
-    if not math.isfinite(found.map.variance):
-        return refused("error_ratio", UNSURE, people, counts, {"map": behind["map"]})
-    seen = (
-        found.kept + found.gained
-        if found.method == "binomial"
-        else min(found.kept + found.gained, found.kept + found.lost)
-    )
-    if seen < FEWEST_ERRORS:
-        reason = (
-            f"Only {seen:.0f} rows are misjudged{'' if found.method == 'binomial' else ' before or after'}; at least "
-            f"{FEWEST_ERRORS} are needed to compare error rates. Look at `loss_ratio`, which uses every row."
-        )
-        return refused("error_ratio", reason, people, counts, {"map": behind["map"]})
+    reason = _no_rates(people, moved, found)
+    if reason:
+        answered = not np.isnan(moved.wrong[[0, -1]]).any()
+        evidence = IndividualEvidence(map=behind.map)
+        return refused("error_ratio", reason, people, counts if answered else None, evidence)
     tail = 1 - options.level
-    evidence = {
-        **{k: behind[k] for k in ("map", "metric", "curve", "by_part", "off_range", "movement")},
-        "T_n": found.bound(options.alpha),
-        "one_sided_high": found.upper(tail),
-        **_map_share(found.map, found.map.extra(1.0, -options.tolerance), math.nan),
-        "linear_form": found.after - options.tolerance * found.before,
-        "test": "exact binomial given the errors" if found.method == "binomial" else "linear form (Fieller)",
-        "equivalence_pvalue": _floor(found.below(options.tolerance), found.rows)
-        if found.method == "binomial" or found.rows >= ENOUGH
-        else math.nan,
-        "fact": _fact("error rate", found.estimate, behind, people),
-        "planning": "",
-    }
+    sure = found.method == "binomial" or found.rows >= ENOUGH
+    evidence = replace(
+        _with_metric(behind, found.map, found.map.extra(1.0, -options.tolerance)),
+        pairs=None,
+        T_n=found.bound(options.alpha),
+        one_sided_high=found.upper(tail),
+        linear_form=found.after - options.tolerance * found.before,
+        test="exact binomial given the errors" if found.method == "binomial" else "linear form (Fieller)",
+        equivalence_pvalue=_floor(found.below(options.tolerance), found.rows) if sure else math.nan,
+        fact=_fact("error rate", found.estimate, behind, people),
+        planning="",
+    )
     interval_at = OneSided(lower=found.lower, upper=found.upper, kind=f"{found.method}, one-sided")
     finding = Finding(
         audit="individual",
@@ -157,32 +121,70 @@ def error_finding(people: People, moved: Moved, found: RateRatio, behind: dict[s
         margin=options.tolerance,
         counts=counts,
     )
-    return finding, evidence, interval_at
+    return Raw(finding=finding, evidence=evidence, interval_at=interval_at)
+
+
+def _no_mean(moved: Moved, found: MeanRatio | None, counts: Mapping[str, float]) -> str:
+    """Say why the ratios of losses have no mean that can be tested; empty where they have."""
+    if found is None or not math.isfinite(found.estimate) or not math.isfinite(found.spread):
+        silent = np.isnan(moved.log_loss[[0, -1]]).any()
+        return (
+            f"The ratio is not a number for {counts['undefined_ratios']:.0f} of {counts['rows']:.0f} rows: their "
+            + (
+                "prediction is not a number. Mend the model first."
+                if silent
+                else "loss is exactly 0 or infinite before or after. Look at `error_ratio`, or keep probabilities away "
+                f"from 0 and 1: {CLIP}."
+            )
+        )
+    if not math.isfinite(found.spread * found.spread):
+        return (
+            "The loss of some people is so near to 0 before they are moved that the ratios cannot be averaged. Look at "
+            f"`error_ratio`, or keep probabilities away from 0 and 1: {CLIP}."
+        )
+    return "" if math.isfinite(found.map.variance) else UNSURE
+
+
+def _no_rates(people: People, moved: Moved, found: RateRatio) -> str:
+    """Say why error rates cannot be compared; empty where they can."""
+    silent = np.isnan(moved.wrong[[0, -1]]).any(axis=0)
+    if silent.any():
+        return (
+            f"The model's answer is not a number for {people.count[silent].sum():.0f} of {people.count.sum():.0f} "
+            "rows, before or after they are moved, so nobody can say whether it is right. Mend the model first."
+        )
+    if math.isnan(found.estimate):
+        return "Nobody is misjudged before or after, so the error rates have no ratio."
+    if not math.isfinite(found.map.variance):
+        return UNSURE
+    one_sided = found.method == "binomial"
+    after, before = found.kept + found.gained, found.kept + found.lost
+    seen = after if one_sided else min(after, before)
+    if seen < FEWEST_ERRORS:
+        return (
+            f"Only {seen:.0f} rows are misjudged{'' if one_sided else ' before or after'}; at least "
+            f"{FEWEST_ERRORS} are needed to compare error rates. Look at `loss_ratio`, which uses every row."
+        )
+    return ""
 
 
 def refused(
-    measure: str, reason: str, people: People, counts: Any = None, evidence: dict[str, Any] | None = None
+    measure: str, reason: str, people: People, counts: Any = None, evidence: IndividualEvidence | None = None
 ) -> Raw:
     """Return a finding that could not be computed, with its reason."""
     counts = {"all": {"rows": float(people.count.sum())}} if counts is None else counts
-    return (
-        Finding(
-            audit="individual", measure=measure, groups=(), estimate=math.nan, counts=counts,
-            verdict=Verdict.NOT_COMPUTABLE, reason=reason,
-        ),
-        evidence or {},
-        None,
-    )  # fmt: skip
+    return not_computable("individual", measure, (), reason, counts=counts, evidence=evidence or IndividualEvidence())
 
 
-def _fact(what: str, estimate: float, behind: dict[str, Any], people: People) -> str:
+def _fact(what: str, estimate: float, behind: IndividualEvidence, people: People) -> str:
+    assert behind.map is not None
+    assert behind.off_range is not None
     text = (
         f"Moving people where they should be treated alike multiplies the {what} by {estimate:.3g} "
-        f"({people.count.sum():.0f} rows, {behind['map']['kind']})."
+        f"({people.count.sum():.0f} rows, {behind.map.kind})."
     )
-    outside = behind["off_range"]["either"]
-    held = behind["off_range"]["stopped"] > 0
-    if outside > 0.1 and not held and behind["map"]["kind"].startswith("gradient"):
+    outside, held = behind.off_range.either, behind.off_range.stopped > 0
+    if outside > 0.1 and not held and behind.map.kind.startswith("gradient"):
         text += f" {100 * outside:.0f} % of them end outside the observed range; `limit='range'` holds them inside."
     return text
 
@@ -192,9 +194,10 @@ def _floor(pvalue: float, rows: float) -> float:
     return max(pvalue, math.ldexp(1.0, -int(min(rows, 1000))))
 
 
-def _map_share(error: MapError, extra: float, total: float) -> dict[str, float]:
-    """Return what the learned metric adds to the error of an estimate, where it was learned."""
+def _with_metric(
+    behind: IndividualEvidence, error: MapError, extra: float, total: float | None = None
+) -> IndividualEvidence:
+    """Add what the learned metric adds to the error of an estimate, where it was learned."""
     if error.variance == 0:
-        return {}
-    out = {"metric_error": math.sqrt(extra), "metric_bias": error.bias}
-    return out if math.isnan(total) else {**out, "error": total}
+        return behind
+    return replace(behind, metric_error=math.sqrt(extra), metric_bias=error.bias, error=total)

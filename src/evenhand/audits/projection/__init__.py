@@ -43,12 +43,14 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.audits.finding import Raw, columns_of
 from evenhand.audits.options import complete, record, with_options
 from evenhand.audits.projection.boundary import as_distances, find_boundary
 from evenhand.audits.projection.criteria import Conditions, Criterion, own_conditions, rate_conditions
+from evenhand.audits.projection.evidence import ProjectionEvidence
 from evenhand.audits.projection.options import ProjectionOptions, ProjectionSetting
 from evenhand.audits.projection.sample import Asked, Sample, questions
-from evenhand.audits.projection.words import not_computable, tell
+from evenhand.audits.projection.words import Solved, tell, untestable
 from evenhand.intake.data import AuditData
 from evenhand.kernels.shared.seeds import seed_of
 from evenhand.kernels.transport.dual import project_cells
@@ -93,27 +95,28 @@ def audit_projection(data: AuditData, asked: ProjectionOptions) -> AuditResult:
     >>> score = rng.normal(np.where(sex == "F", -0.4, 0.4))
     >>> data = AuditData.from_arrays(decision=(score > 0).astype(int), groups={"sex": sex})
     >>> found = audit_projection(data, criterion="statistical_parity", distance=np.abs(score))
-    >>> str(found[0].verdict), found.evidence[0]["changes"]["people"]
+    >>> str(found[0].verdict), found.evidence[0].changes.people
     ('disparity', 109)
     """
     setting, findings, sample = _prepare(data, asked)
     below, above = setting.band
-    told = []
+    raw: list[Raw] = []
     for pairs in findings:
         setting.say(f"projection: {setting.name} of {', '.join(a.name for a, _ in pairs) or 'own tuple'}")
         conditions = _conditions(setting.criterion, data, pairs, sample)
         problem = _undefined(sample) or (conditions if isinstance(conditions, str) else "")
         if problem or isinstance(conditions, str):
-            told.append((not_computable(setting, pairs, problem), {"warnings": list(sample.boundary.warnings)}))
+            warned = ProjectionEvidence(warnings=tuple(sample.boundary.warnings))
+            raw.append(untestable(setting, pairs, problem, warned))
             continue
         cells, place = _cells(conditions, sample)
         found = _statistic(conditions, cells, sample, below, above)
         laws = _reference(conditions, cells, place, sample, setting.bandwidth)
-        told.append(tell(data, conditions, cells, place, found, laws, sample, setting, pairs))
+        solved = Solved(conditions=conditions, cells=cells, place=place, found=found, laws=laws)
+        raw.append(tell(data, solved, sample, setting, pairs))
     return AuditResult(
         audit="projection",
-        findings=tuple(finding for finding, _ in told),
-        evidence=tuple(evidence for _, evidence in told),
+        **columns_of(raw),
         options=record(setting, criterion=setting.name, distance=dict(sample.boundary.described)),
         notes=(*data.notes, *sample.boundary.notes),
     )

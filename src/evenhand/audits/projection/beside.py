@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from evenhand.audits.detectable import least_by_normal
 from evenhand.audits.group.samples import samples_of
 from evenhand.audits.projection.criteria import Conditions
+from evenhand.audits.projection.evidence import GroupTest, ProjectionEvidence, WaldTest, WelchTest
 from evenhand.inference.samples import Draws
 from evenhand.intake import Attribute, AuditData
 from evenhand.kernels.transport.limit_law import Law, influence_covariance
@@ -23,7 +24,6 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 _METRICS = {1: "tpr", 0: "fpr", None: "selection_rate"}  # the group audit's names of the rates
-_POWER = 0.8
 
 
 def other_tests(
@@ -33,7 +33,7 @@ def other_tests(
     decision: IntArray,
     square: FloatArray,
     rows: float,
-) -> dict[str, Any]:
+) -> ProjectionEvidence:
     """Run the tests an auditor would compare a projection with.
 
     Parameters
@@ -51,7 +51,7 @@ def other_tests(
 
     Returns
     -------
-    dict
+    ProjectionEvidence
         ``wald`` for any number of conditions, ``welch`` for one, ``group_audit`` for the attributes asked.
     """
     place = np.where(conditions.code >= 0, 2 * conditions.code + decision, -1)
@@ -59,12 +59,11 @@ def other_tests(
     m = conditions.phi.shape[1]
     covariance = influence_covariance(conditions.influence.reshape(-1, m), flat, rows)
     value = conditions.value / rows  # (m,)
-    told: dict[str, Any] = {"wald": _wald(value, covariance, rows)}
-    if m == 1 and len(conditions.rates) == 2:
-        told["welch"] = _welch(conditions, flat)
-    if conditions.rates and asked:
-        told["group_audit"] = _group_tests(data, conditions, asked)
-    return told
+    return ProjectionEvidence(
+        wald=_wald(value, covariance, rows),
+        welch=_welch(conditions, flat) if m == 1 and len(conditions.rates) == 2 else None,
+        group_audit=_group_tests(data, conditions, asked) if conditions.rates and asked else None,
+    )
 
 
 def detectable(conditions: Conditions, law: Law, alpha: float, alternative: str) -> str:
@@ -85,8 +84,7 @@ def detectable(conditions: Conditions, law: Law, alpha: float, alternative: str)
     -------
     str
     """
-    tail = alpha / 2 if alternative == "two-sided" else alpha
-    reach = special.ndtri(1 - tail) + special.ndtri(_POWER)
+    reach = least_by_normal(1.0, alpha, two_sided=alternative == "two-sided")
     gaps = reach * np.sqrt(np.diag(law.covariance) / law.rows)
     if not np.any(gaps > 0):
         return ""
@@ -97,21 +95,18 @@ def detectable(conditions: Conditions, law: Law, alpha: float, alternative: str)
     )
 
 
-def _wald(value: FloatArray, covariance: FloatArray, rows: float) -> dict[str, Any]:
+def _wald(value: FloatArray, covariance: FloatArray, rows: float) -> WaldTest:
     eigenvalues, vectors = np.linalg.eigh(covariance)
     keep = eigenvalues > 1e-12 * max(float(eigenvalues[-1]), 1e-300)
     if not keep.any():
-        return {"statistic": math.nan, "df": 0, "pvalue": math.nan}
+        return WaldTest(statistic=math.nan, df=0, pvalue=math.nan)
     along = vectors[:, keep].T @ value
     statistic = float(rows * np.sum(along**2 / eigenvalues[keep]))
-    return {
-        "statistic": statistic,
-        "df": int(keep.sum()),
-        "pvalue": float(special.chdtrc(float(keep.sum()), statistic)),
-    }
+    df = int(keep.sum())
+    return WaldTest(statistic=statistic, df=df, pvalue=float(special.chdtrc(float(df), statistic)))
 
 
-def _welch(conditions: Conditions, square: FloatArray) -> dict[str, Any]:
+def _welch(conditions: Conditions, square: FloatArray) -> WelchTest:
     """(r1 - r0)^2 / (r1 (1 - r1) / n1 + r0 (1 - r0) / n0) against a chi-square, as in [si2021] Table 3."""
     difference, variance = 0.0, 0.0
     for rate in conditions.rates:
@@ -121,17 +116,15 @@ def _welch(conditions: Conditions, square: FloatArray) -> dict[str, Any]:
         # Sum of squared masses over the squared total: 1 / n when masses are one.
         variance += r * (1 - r) * square.reshape(-1, 2)[rate.cells].sum() / size**2
     statistic = difference**2 / variance if variance > 0 else math.nan
-    return {
-        "difference": float(difference),
-        "statistic": float(statistic),
-        "pvalue": float(special.chdtrc(1.0, statistic)),
-    }
+    return WelchTest(
+        difference=float(difference), statistic=float(statistic), pvalue=float(special.chdtrc(1.0, statistic))
+    )
 
 
 def _group_tests(
     data: AuditData, conditions: Conditions, asked: Sequence[tuple[Attribute, int]]
-) -> list[dict[str, Any]]:
-    told, sums = [], Sums(data)
+) -> tuple[GroupTest, ...]:
+    found, sums = [], Sums(data)
     outcomes = list(dict.fromkeys(rate.outcome for rate in conditions.rates))
     for attribute, reference in asked:
         for outcome in outcomes:
@@ -144,12 +137,5 @@ def _group_tests(
                 if len(others) == 1
                 else samples.test_global([*others, reference], draws)
             )
-            told.append(
-                {
-                    "attribute": attribute.name,
-                    "metric": metric.name,
-                    "test": test.method,
-                    "pvalue": test.pvalue,
-                }
-            )
-    return told
+            found.append(GroupTest(attribute=attribute.name, metric=metric.name, test=test.method, pvalue=test.pvalue))
+    return tuple(found)

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.audits.projection.criteria import Conditions
+from evenhand.audits.projection.evidence import (
+    Changes,
+    DistanceHistogram,
+    GroupChanges,
+    NearBoundary,
+    ProjectedRate,
+)
 from evenhand.kernels.transport.projection import Cell
 
 FloatArray = NDArray[np.float64]
@@ -70,7 +76,7 @@ def describe_changes(
     distance: FloatArray,
     count: IntArray,
     rows: float,
-) -> dict[str, Any]:
+) -> Changes:
     """Count the people who would have to change, by group and direction.
 
     Parameters
@@ -86,38 +92,38 @@ def describe_changes(
 
     Returns
     -------
-    dict
-        ``people`` counts a person who moves in part as one; ``by_group`` has a line for each rate and direction.
+    Changes
+        With a line for each rate and direction.
     """
     people = np.ceil(share * count[records] - _WHOLE)  # (movers,)
     far = distance[records]
-    told: dict[str, Any] = {
-        "people": int(people.sum()),
-        "share_of_sample": float(people.sum() / rows),
-        "in_part": int(np.sum(share < 1 - _WHOLE)),
-        **_distances(far, people),
-        "by_group": [],
-    }
+    lines = []
     for rate in conditions.rates:
         inside = rate.cells[conditions.code[records]] if records.size else np.empty(0, dtype=bool)
         own = (conditions.code >= 0) & rate.cells[conditions.code]
         for now in (0, 1):
             taken = inside & (decision[records] == now)
-            told["by_group"].append(
-                {
-                    "group": rate.group,
-                    "outcome": rate.outcome,
-                    "from": now,
-                    "to": 1 - now,
-                    "people": int(people[taken].sum()),
-                    "share_of_group": float(people[taken].sum() / max(1, count[own].sum())),
+            lines.append(
+                GroupChanges(
+                    group=rate.group,
+                    outcome=rate.outcome,
+                    from_=now,
+                    to=1 - now,
+                    people=int(people[taken].sum()),
+                    share_of_group=float(people[taken].sum() / max(1, count[own].sum())),
                     **_distances(far[taken], people[taken]),
-                }
+                )
             )
-    return told
+    return Changes(
+        people=int(people.sum()),
+        share_of_sample=float(people.sum() / rows),
+        in_part=int(np.sum(share < 1 - _WHOLE)),
+        **_distances(far, people),
+        by_group=tuple(lines),
+    )
 
 
-def projected_rates(conditions: Conditions, moved: FloatArray) -> list[dict[str, Any]]:
+def projected_rates(conditions: Conditions, moved: FloatArray) -> tuple[ProjectedRate, ...]:
     """Return each rate before and after the move.
 
     Parameters
@@ -129,7 +135,7 @@ def projected_rates(conditions: Conditions, moved: FloatArray) -> list[dict[str,
 
     Returns
     -------
-    list of dict
+    tuple of ProjectedRate
     """
     change = moved.reshape(-1, 2)  # (U, 2): up, down
     lines = []
@@ -138,38 +144,40 @@ def projected_rates(conditions: Conditions, moved: FloatArray) -> list[dict[str,
         positive = float(conditions.mass[rate.cells, 1].sum())
         after = positive + float(change[rate.cells, 0].sum() - change[rate.cells, 1].sum())
         lines.append(
-            {
-                "group": rate.group,
-                "outcome": rate.outcome,
-                "reference": rate.reference,
-                "before": positive / size,
-                "after": after / size,
-            }
+            ProjectedRate(
+                group=rate.group,
+                outcome=rate.outcome,
+                reference=rate.reference,
+                before=positive / size,
+                after=after / size,
+            )
         )
-    return lines
+    return tuple(lines)
 
 
-def sentence(changes: dict[str, Any], rows: float) -> str:
+def sentence(changes: Changes, rows: float) -> str:
     """Say in one sentence who would have to change."""
-    if not changes["people"]:
+    if not changes.people:
         return "Nobody would have to change."
-    people = changes["people"]
+    people = changes.people
     said = (
         f"The smallest change that removes it moves {people:,} of {int(rows):,} people ({people / rows:.1%}) across "
-        f"the boundary, {changes['mean_distance']:.3g} on average and {changes['largest_distance']:.3g} at most"
+        f"the boundary, {changes.mean_distance:.3g} on average and {changes.largest_distance:.3g} at most"
     )
     lines = [
-        f"{line['people']:,} of {line['group']}"
-        + ("" if line["outcome"] is None else f" with outcome {line['outcome']}")
-        + f" from {line['from']} to {line['to']}"
-        for line in changes["by_group"]
-        if line["people"]
+        f"{line.people:,} of {line.group}"
+        + ("" if line.outcome is None else f" with outcome {line.outcome}")
+        + f" from {line.from_} to {line.to}"
+        for line in changes.by_group
+        if line.people
     ]
     shown = "; ".join(lines[:4]) + ("; …" if len(lines) > 4 else "")
     return f"{said}: {shown}." if shown else f"{said}."
 
 
-def signed_histogram(conditions: Conditions, cells: tuple[Cell, ...], width: float, bins: int = 60) -> dict[str, Any]:
+def signed_histogram(
+    conditions: Conditions, cells: tuple[Cell, ...], width: float, bins: int = 60
+) -> DistanceHistogram:
     """Return histograms of the signed distance near the boundary, one for each rate, for the report to draw."""
     edges = np.linspace(-width, width, bins + 1)
     counted = np.zeros((len(cells), bins))
@@ -178,12 +186,13 @@ def signed_histogram(conditions: Conditions, cells: tuple[Cell, ...], width: flo
         mass = None if cell.reach is None else np.diff(cell.reach)
         counted[j] = np.histogram(signed, bins=edges, weights=mass)[0]
     pairs = counted.reshape(-1, 2, bins).sum(axis=1)  # (U, bins)
-    return {
-        "edges": edges,
-        "series": [
-            {"group": r.group, "outcome": r.outcome, "mass": pairs[r.cells].sum(axis=0)} for r in conditions.rates
-        ],
-    }
+    return DistanceHistogram(
+        edges=tuple(edges.tolist()),
+        series=tuple(
+            NearBoundary(group=r.group, outcome=r.outcome, mass=tuple(pairs[r.cells].sum(axis=0).tolist()))
+            for r in conditions.rates
+        ),
+    )
 
 
 def _distances(far: FloatArray, people: FloatArray) -> dict[str, float]:

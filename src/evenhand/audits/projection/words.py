@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.audits.finding import Raw, not_computable
 from evenhand.audits.projection.beside import detectable, other_tests
 from evenhand.audits.projection.changes import (
     describe_changes,
@@ -18,126 +19,127 @@ from evenhand.audits.projection.changes import (
     signed_histogram,
 )
 from evenhand.audits.projection.criteria import Conditions
+from evenhand.audits.projection.evidence import (
+    AtBandwidth,
+    Changes,
+    MovedRows,
+    ProjectedRate,
+    ProjectionEvidence,
+)
 from evenhand.audits.projection.options import ProjectionSetting
 from evenhand.audits.projection.sample import Asked, Sample
 from evenhand.intake.data import AuditData
 from evenhand.kernels.transport.limit_law import Law
 from evenhand.kernels.transport.projection import Cell, Projection
-from evenhand.results import Finding, Verdict
+from evenhand.results import Finding
 
 IntArray = NDArray[np.int64]
 Laws = Sequence[tuple[float, float, Law]]  # factor, bandwidth, law; the one used comes first
 
 
-def tell(
-    data: AuditData,
-    conditions: Conditions,
-    cells: tuple[Cell, ...],
-    place: IntArray,
-    found: Projection,
-    laws: Laws,
-    sample: Sample,
-    options: ProjectionSetting,
-    asked: Asked,
-) -> tuple[Finding, dict[str, Any]]:
-    """Put the finding and its evidence together.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Solved:
+    """A criterion on the records, the cheapest move that meets it, and what chance makes of its cost.
 
     Parameters
     ----------
-    data : AuditData
-        Records.
     conditions : Conditions
-        The criterion on them.
+        The criterion.
     cells, place : tuple of Cell, ndarray
         Sorted records, and each record's cell.
     found : Projection
         The cheapest move.
     laws : sequence of (float, float, Law)
         Factor, bandwidth and limit law, the one used first.
-    sample : Sample
-        Decisions, distances, masses.
-    options : ProjectionSetting
-        What was asked.
-    asked : list of (Attribute, int)
-        Attributes with their reference.
-
-    Returns
-    -------
-    (Finding, dict)
     """
-    below, above = options.band
-    n = sample.rows
-    details: dict[str, Any] = {
-        "test": "optimal-transport projection, limit law",
-        "conditions": list(conditions.contrasts),
-        "values": (conditions.value / n).tolist(),
-        "warnings": [*sample.boundary.warnings],
-        "distance": dict(sample.boundary.described),
-        **other_tests(data, conditions, asked if options.beside else [], sample.decision, sample.square, n),
-    }
+
+    conditions: Conditions
+    cells: tuple[Cell, ...]
+    place: IntArray
+    found: Projection
+    laws: Laws
+
+
+def tell(data: AuditData, solved: Solved, sample: Sample, options: ProjectionSetting, asked: Asked) -> Raw:
+    """Put the finding and its evidence together."""
+    (below, above), n = options.band, sample.rows
+    conditions, found, laws = solved.conditions, solved.found, solved.laws
+    beside = asked if options.beside else []
+    details = replace(
+        other_tests(data, conditions, beside, sample.decision, sample.square, n),
+        test="optimal-transport projection, limit law",
+        conditions=tuple(conditions.contrasts),
+        values=tuple((conditions.value / n).tolist()),
+        warnings=tuple(sample.boundary.warnings),
+        distance=dict(sample.boundary.described),
+    )
     law = laws[0][2] if laws else None
-    pvalue = law.sf(found.cost, below=below, above=above) if law is not None else math.nan
-    problem = ""
     if math.isnan(found.cost):
         problem = "People at an infinite distance from the boundary make the criterion unreachable."
-    elif law is None or law.weights.size == 0:
-        problem = _no_law(conditions, laws)
-    if problem:
-        finding = not_computable(options, asked, problem, conditions.groups)
-        return finding, details
-    assert law is not None
-    records, share = moved_share(cells, found.moved, place, sample.distance, None if sample.single else sample.mass)
+        return untestable(options, asked, problem, details, conditions.groups)
+    if law is None or law.weights.size == 0:
+        return untestable(options, asked, _no_law(conditions, laws), details, conditions.groups)
+    mass = None if sample.single else sample.mass
+    records, share = moved_share(solved.cells, found.moved, solved.place, sample.distance, mass)
     changes = describe_changes(conditions, records, share, sample.decision, sample.distance, sample.count, n)
     after = projected_rates(conditions, found.moved)
-    spread = [
-        {
-            "factor": f,
-            "bandwidth": h,
-            "pvalue": each.sf(found.cost, below=below, above=above),
-            "weights": each.weights,
-        }
-        for f, h, each in laws
-    ]
-    details |= {
-        "statistic": found.cost,
-        "gap": found.gap,
-        "weights": law.weights,
-        "threshold": law.threshold(options.alpha, below=below, above=above),
-        "bandwidth": laws[0][1],
-        "bandwidth_sensitivity": spread,
-        "changes": changes,
-        "projected": after,
-        "figure": signed_histogram(
-            conditions, cells, max(4 * laws[0][1], 2 * float(np.nan_to_num(changes["largest_distance"])))
+    spread = _spread(solved, below, above)
+    evidence = replace(
+        details,
+        statistic=found.cost,
+        gap=found.gap,
+        weights=tuple(law.weights.tolist()),
+        threshold=law.threshold(options.alpha, below=below, above=above),
+        bandwidth=laws[0][1],
+        bandwidth_sensitivity=spread,
+        changes=changes,
+        projected=after,
+        figure=signed_histogram(
+            conditions, solved.cells, max(4 * laws[0][1], 2 * float(np.nan_to_num(changes.largest_distance)))
         ),
-        "planning": detectable(conditions, law, options.alpha, options.alternative),
-        "fact": f"{_rates_sentence(conditions, after)} {sentence(changes, n)}".strip(),
-    }
-    details["warnings"] += _warnings(conditions, cells, laws, spread, options.alpha)
-    if options.rows:
-        details["rows"] = {
-            "record": records,
-            "share": share,
-            "from": sample.decision[records],
-            "distance": sample.distance[records],
-        }
+        planning=detectable(conditions, law, options.alpha, options.alternative),
+        fact=f"{_rates_sentence(conditions, after)} {sentence(changes, n)}".strip(),
+        warnings=(*sample.boundary.warnings, *_warnings(conditions, solved.cells, laws, spread, options.alpha)),
+        rows=_moved_rows(sample, records, share) if options.rows else None,
+    )
     finding = Finding(
         audit="projection",
         measure=conditions.name,
         groups=conditions.groups,
         estimate=found.cost / n,
-        pvalue=pvalue,
+        pvalue=spread[0].pvalue,
         margin=options.epsilon if options.epsilon > 0 else None,
         counts=_counts(conditions, sample, changes),
     )
-    return finding, details
+    return Raw(finding=finding, evidence=evidence)
+
+
+def _spread(solved: Solved, below: float, above: float) -> tuple[AtBandwidth, ...]:
+    return tuple(
+        AtBandwidth(
+            factor=factor,
+            bandwidth=bandwidth,
+            pvalue=law.sf(solved.found.cost, below=below, above=above),
+            weights=tuple(law.weights.tolist()),
+        )
+        for factor, bandwidth, law in solved.laws
+    )
+
+
+def _moved_rows(sample: Sample, records: IntArray, share: NDArray[np.float64]) -> MovedRows:
+    return MovedRows(
+        record=tuple(records.tolist()),
+        share=tuple(share.tolist()),
+        from_=tuple(sample.decision[records].tolist()),
+        distance=tuple(sample.distance[records].tolist()),
+    )
 
 
 def _warnings(
     conditions: Conditions,
     cells: tuple[Cell, ...],
     laws: Laws,
-    spread: Sequence[Mapping[str, Any]],
+    spread: Sequence[AtBandwidth],
     alpha: float,
 ) -> list[str]:
     """Say where the limit law is known to be less reliable and the data are there."""
@@ -160,7 +162,7 @@ def _warnings(
         said.append(
             "Few people lie close to the boundary compared with further away; the density there is badly determined."
         )
-    decided = {bool(line["pvalue"] <= alpha) for line in spread}
+    decided = {bool(line.pvalue <= alpha) for line in spread}
     if len(decided) > 1:
         said.append("The decision depends on the bandwidth; see `bandwidth_sensitivity`.")
     for rate in conditions.rates:
@@ -184,53 +186,39 @@ def _no_law(conditions: Conditions, laws: Laws) -> str:
     )
 
 
-def _rates_sentence(conditions: Conditions, after: Sequence[Mapping[str, Any]]) -> str:
+def _rates_sentence(conditions: Conditions, after: Sequence[ProjectedRate]) -> str:
     if not after:
         return ""
-    shown = [f"{line['before']:.3f} for {rate.words}" for rate, line in zip(conditions.rates, after, strict=True)]
+    shown = [f"{line.before:.3f} for {rate.words}" for rate, line in zip(conditions.rates, after, strict=True)]
     return "The rate of decision 1 is " + ", ".join(shown[:6]) + (", …" if len(shown) > 6 else "") + "."
 
 
-def _counts(conditions: Conditions, sample: Sample, changes: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+def _counts(conditions: Conditions, sample: Sample, changes: Changes) -> dict[str, dict[str, float]]:
     told: dict[str, dict[str, float]] = {}
     for rate in conditions.rates:
         own = (conditions.code >= 0) & rate.cells[conditions.code]
         line = told.setdefault(rate.group, {"rows": 0, "decision_1": 0, "raised": 0, "lowered": 0})
         line["rows"] += int(sample.count[own].sum())
         line["decision_1"] += int(sample.count[own & (sample.decision == 1)].sum())
-    for change in changes["by_group"]:
-        told[change["group"]]["raised" if change["to"] else "lowered"] += change["people"]
+    for change in changes.by_group:
+        told[change.group]["raised" if change.to else "lowered"] += change.people
     return told
 
 
-def not_computable(
-    options: ProjectionSetting, asked: Asked, problem: str, groups: tuple[str, ...] | None = None
-) -> Finding:
-    """Return the finding of a question that these data cannot answer.
-
-    Parameters
-    ----------
-    options : ProjectionSetting
-        What was asked.
-    asked : list of (Attribute, int)
-        Attributes with their reference.
-    problem : str
-        Why, in a sentence.
-    groups : tuple of str, optional
-        Groups to name; all groups of the attributes by default.
-
-    Returns
-    -------
-    Finding
-    """
-    name = options.name
+def untestable(
+    options: ProjectionSetting,
+    asked: Asked,
+    problem: str,
+    evidence: ProjectionEvidence,
+    groups: tuple[str, ...] | None = None,
+) -> Raw:
+    """Return the finding of a question that these data cannot answer; by default it names all groups asked about."""
     named = tuple(a.group_name(g) for a, _ in asked for g in range(len(a.labels)))
-    return Finding(
-        audit="projection",
-        measure=name,
-        groups=groups or named,
-        estimate=math.nan,
+    return not_computable(
+        "projection",
+        options.name,
+        groups or named,
+        f"{options.name} cannot be tested. {problem}",
         margin=options.epsilon if options.epsilon > 0 else None,
-        verdict=Verdict.NOT_COMPUTABLE,
-        reason=f"{name} cannot be tested. {problem}",
+        evidence=evidence,
     )

@@ -36,15 +36,17 @@ Symbols
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.audits.finding import Raw, columns_of
 from evenhand.audits.options import record, with_options
+from evenhand.audits.proxy.evidence import GapEvidence, PairScore
 from evenhand.audits.proxy.features import measure_features
 from evenhand.audits.proxy.fits import Asked, Nuisance, learn, sample_of
 from evenhand.audits.proxy.gap import gap_of
@@ -54,20 +56,19 @@ from evenhand.audits.proxy.sample import Pair, make_pair
 from evenhand.audits.proxy.scores import ranking, score_blocks
 from evenhand.audits.proxy.weights import CounterfactualWeights, describe, find_weights
 from evenhand.audits.proxy.words import (
-    constant_findings,
+    Comparison,
     counts_of,
-    feature_evidence,
-    feature_finding,
+    feature_raw,
     feature_table,
     gap_fact,
-    gap_finding,
-    interval_maker,
-    not_computable,
+    gap_raw,
+    nothing_known,
     own_note,
     pair_rows,
     planning,
     too_few,
     warnings_of,
+    without_value,
 )
 from evenhand.audits.reference import references
 from evenhand.inference.samples import Draws
@@ -76,10 +77,9 @@ from evenhand.kernels.influence.descent import Pace
 from evenhand.kernels.influence.design import join
 from evenhand.kernels.influence.functionals import centre
 from evenhand.kernels.shared.seeds import stream
-from evenhand.results import AuditResult, Finding, Interval
+from evenhand.results import AuditResult
 
 FloatArray = NDArray[np.float64]
-IntervalAt = Callable[[float], Interval]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -125,10 +125,8 @@ def audit_proxy(data: AuditData, asked: ProxyOptions) -> ProxyResult:
     [('sp', 'disparity'), ('sp:x', 'disparity'), ('sp:noise', 'equivalent')]
     """
     setting, predictions = prepare(data, asked)
-    findings: list[Finding] = []
-    evidence: list[Mapping[str, Any]] = []
+    raw: list[Raw] = []
     weights: dict[str, CounterfactualWeights] = {}
-    makers: list[IntervalAt | None] = []
     notes = list(data.notes)
     chosen = data.attributes if asked.attribute is None else (data.attribute(asked.attribute),)
     labels = references(data, asked.reference, chosen)
@@ -139,19 +137,15 @@ def audit_proxy(data: AuditData, asked: ProxyOptions) -> ProxyResult:
                 continue
             setting.say(f"proxy: {setting.form} of {one.group_name(code)}")
             block = _audit_group(data, one, code, base, setting, predictions)
-            findings += block.findings
-            evidence += block.evidence
-            makers += block.interval_at
+            raw += block.raw
             if block.weights is not None:
                 weights[one.group_name(code)] = block.weights
             notes += [block.note] * bool(block.note)
     return ProxyResult(
         audit="proxy",
-        findings=tuple(findings),
-        evidence=tuple(evidence),
+        **columns_of(raw),
         options=record(setting, measure=str(setting.form), nuisance=setting.learner),
         notes=tuple(notes),
-        interval_at=tuple(makers),
         weights=weights,
     )
 
@@ -159,9 +153,7 @@ def audit_proxy(data: AuditData, asked: ProxyOptions) -> ProxyResult:
 class Block(NamedTuple):
     """The answer about one group."""
 
-    findings: list[Finding]
-    evidence: list[Mapping[str, Any]]
-    interval_at: list[IntervalAt | None]
+    raw: list[Raw]
     weights: CounterfactualWeights | None
     note: str
 
@@ -174,13 +166,12 @@ def _audit_group(
     names = (attribute.group_name(code), attribute.group_name(base))
     pair = make_pair(data, attribute, code, base, predictions.h, predictions.score, setting)
     note = own_note(pair.own, names)
-    counts = counts_of(pair, names)
+    asked = Comparison(form=form, options=setting, names=names, counts=counts_of(pair, names))
     reason = too_few(pair, form, names)
     draws = Draws(seed=setting.seed, name=f"proxy/{form}", n_resamples=setting.n_resamples, workers=setting.workers)
     weighted = data.weight is not None
     if reason:
-        rest = not_computable(pair, form, setting, names, counts, reason)
-        return Block(*rest, [None] * len(rest[0]), None, note)
+        return Block(nothing_known(pair, asked, reason), None, note)
     averaged = _averaged(pair, setting.max_rows)
     say(f"proxy: nuisance models of {names[0]}")
     how = Nuisance(learner=setting.nuisance, l2=setting.l2, interactions=setting.interactions)
@@ -205,41 +196,31 @@ def _audit_group(
             step=setting.step, max_steps=setting.max_steps, tolerance=setting.tolerance, patience=setting.patience
         ),
     )
-    features = [feature_finding(p, form, setting, names, counts, fits) for p in parts]
-    behind = [
-        feature_evidence(p, rank, gap, form, setting, names, f, fits)
-        for p, rank, f in zip(parts, ranks, features, strict=True)
-    ]
-    joined: list[dict[str, Any]] = []
+    features = [feature_raw(p, rank, gap, asked, fits) for p, rank in zip(parts, ranks, strict=True)]
+    joined: tuple[PairScore, ...] = ()
     if setting.pairs:
         say(f"proxy: pairs of features of {names[0]}")
         two = list(combinations(blocks, 2))
         both = score_blocks([join(a, b) for a, b in two], pair, fits, at, averaged)
         joined = pair_rows(two, both, {p.block.name: p.score for p in parts})
-    findings = [gap_finding(gap, form, setting, names, counts), *features]
-    evidence: list[Mapping[str, Any]] = [
-        {
-            "kind": "gap",
-            "fact": gap_fact(gap, form, names, soft=setting.soft),
-            "planning": planning(gap, setting.alpha),
-            "values": {names[0]: gap.values[0], names[1]: gap.values[1]},
-            "test": gap.method,
-            "pvalue_floor": gap.floor,
-            "n_resamples": gap.draws,
-            "nuisance": fits.reports,
-            "features": feature_table(behind, form),
-            "pairs": joined,
-            "counterfactual": describe(pair, fits, weights.path, data.features),
-            "records_averaged": len(averaged),
-            "warnings": warnings_of(pair, fits, form),
-        },
-        *behind,
-    ]
-    still = constant_findings(pair, form, setting, names, counts)
-    findings += still[0]
-    makers: list[IntervalAt | None] = [gap.interval_at, *(interval_maker(p, fits) for p in parts)]
-    makers += [None] * (len(findings) - len(makers))
-    return Block(findings, [*evidence, *still[1]], makers, weights, note)
+    evidence = GapEvidence(
+        kind="gap",
+        fact=gap_fact(gap, form, names, soft=setting.soft),
+        planning=planning(gap, setting.alpha),
+        values={names[0]: gap.values[0], names[1]: gap.values[1]},
+        test=gap.method,
+        pvalue_floor=gap.floor,
+        n_resamples=gap.draws,
+        nuisance=fits.reports,
+        features=feature_table(features),
+        pairs=joined,
+        counterfactual=describe(pair, fits, weights.path, data.features),
+        records_averaged=len(averaged),
+        warnings=tuple(warnings_of(pair, fits, form)),
+    )
+    why = "The feature takes one value in both groups: it carries nothing that could be measured."
+    still = without_value(pair.design.constant, asked, why)
+    return Block([gap_raw(gap, asked, evidence), *features, *still], weights, note)
 
 
 def _averaged(pair: Pair, max_rows: int) -> NDArray[np.int64]:

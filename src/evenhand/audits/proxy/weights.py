@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evenhand.audits.proxy.evidence import Counterfactual, CounterfactualMean, GapPath
 from evenhand.audits.proxy.fits import Cut, Fits, Scorer, log_odds, sample_of
 from evenhand.audits.proxy.sample import Pair
 from evenhand.errors import DataError, UsageError
@@ -173,7 +174,7 @@ def find_weights(
     )
 
 
-def describe(pair: Pair, fits: Fits, path: Path, features: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+def describe(pair: Pair, fits: Fits, path: Path, features: Mapping[str, NDArray[Any]]) -> Counterfactual:
     """Say what the counterfactual population looks like. [wang2019] table 2.
 
     Parameters
@@ -187,9 +188,7 @@ def describe(pair: Pair, fits: Fits, path: Path, features: Mapping[str, NDArray[
 
     Returns
     -------
-    dict
-        ``means`` (per column or level: group, counterfactual, reference), ``path`` of the gap,
-        ``effective_rows`` of the group under the weights, ``stopped``.
+    Counterfactual
     """
     g = pair.inside
     weight = pair.weight
@@ -208,27 +207,27 @@ def describe(pair: Pair, fits: Fits, path: Path, features: Mapping[str, NDArray[
         for label, values in series:
             seen = ~np.isnan(values)
             rows.append(
-                {
-                    "feature": column.name,
-                    "level": label,
-                    "group": _mean(values[g & seen], weight[g & seen]),
-                    "counterfactual": _mean(values[g & seen], moved[seen[g]]),
-                    "reference": _mean(values[~g & seen], weight[~g & seen]),
-                }
+                CounterfactualMean(
+                    feature=column.name,
+                    level=label,
+                    group=_mean(values[g & seen], weight[g & seen]),
+                    counterfactual=_mean(values[g & seen], moved[seen[g]]),
+                    reference=_mean(values[~g & seen], weight[~g & seen]),
+                )
             )
     effective = float(moved.sum() ** 2 / (moved**2 / np.maximum(pair.count[g], 1)).sum())
-    return {
-        "means": rows,
-        "path": {
-            "gap": list(path.values),
-            "held_out": list(path.held_out),
-            "effective_rows": list(path.effective),
-            "steps": [s.size for s in path.steps],
-        },
-        "effective_rows": effective,
-        "rows": int(pair.count[g].sum()),
-        "stopped": path.stopped,
-    }
+    return Counterfactual(
+        means=tuple(rows),
+        path=GapPath(
+            gap=tuple(path.values),
+            held_out=tuple(path.held_out),
+            effective_rows=tuple(path.effective),
+            steps=tuple(s.size for s in path.steps),
+        ),
+        effective_rows=effective,
+        rows=int(pair.count[g].sum()),
+        stopped=path.stopped,
+    )
 
 
 def _mean(values: FloatArray, weight: FloatArray) -> float:

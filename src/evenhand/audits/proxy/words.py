@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Protocol
 
 import numpy as np
-from scipy import special
 
+from evenhand.audits.detectable import POWER, least_by_normal
+from evenhand.audits.finding import Raw, not_computable
+from evenhand.audits.proxy.evidence import (
+    FeatureEvidence,
+    FeatureRow,
+    GapEvidence,
+    LevelInfluence,
+    NamedFeature,
+    PairScore,
+    Rank,
+)
 from evenhand.audits.proxy.features import FeaturePart, no_test
 from evenhand.audits.proxy.fits import FAITHFUL, Fits
 from evenhand.audits.proxy.gap import Gap
@@ -18,11 +28,11 @@ from evenhand.audits.proxy.scores import Scores
 from evenhand.kernels.influence.design import Block
 from evenhand.kernels.influence.functionals import Functional
 from evenhand.results import Finding, Interval, Verdict
+from evenhand.results.evidence import Ends
 
 Names = tuple[str, str]
 Counts = Mapping[str, Mapping[str, float]]
 
-_POWER = 0.8
 # Rarer outcomes per coefficient than this make logistic variances unreliable.
 _EVENTS = 10
 
@@ -46,66 +56,102 @@ class Options(Protocol):
         ...
 
 
-def gap_finding(
-    gap: Gap,
-    form: Functional,
-    options: Options,
-    names: Names,
-    counts: Counts,
-) -> Finding:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """One group against its reference: what is compared, what was asked, both names and their rows."""
+
+    form: Functional
+    options: Options
+    names: Names
+    counts: Counts
+
+
+def gap_raw(gap: Gap, asked: Comparison, evidence: GapEvidence) -> Raw:
     """Return the gap as a raw finding."""
     undefined = math.isnan(gap.estimate) or math.isnan(gap.pvalue)
-    return Finding(
+    form = asked.form
+    finding = Finding(
         audit="proxy",
         measure=str(form),
-        groups=names,
+        groups=asked.names,
         estimate=gap.estimate,
         interval=None if undefined else gap.interval,
         pvalue=gap.pvalue,
-        counts=counts,
+        counts=asked.counts,
         verdict=Verdict.NOT_COMPUTABLE if undefined else Verdict.INCONCLUSIVE,
         reason=f"The {form} of a group is undefined: no rows in its denominator." if undefined else "",
     )
+    return Raw(finding=finding, evidence=evidence, interval_at=gap.interval_at)
 
 
-def feature_finding(
-    part: FeaturePart,
-    form: Functional,
-    options: Options,
-    names: Names,
-    counts: Counts,
-    fits: Fits,
-) -> Finding:
-    """Return what one feature carries as a raw finding."""
-    name = part.block.name
-    single = len(part.block.levels) == 1
-    untested = no_test(form, fits)
-    reason = ""
-    if single:
-        reason = f"All of `{names[0]}` have one value of `{name}`: what another one would do cannot be learned."
-    elif math.isnan(part.carried):
-        reason = f"What `{name}` carries is undefined: one group has no rows at the values that the other one has."
-    elif math.isnan(part.gate):
-        reason = f"The gap itself has no test, so no part of it is shown to go through `{name}`."
-    elif untested:
-        reason = f"The part of the gap that goes through `{name}` has neither interval nor test: {untested}."
-    elif math.isnan(part.error):
-        reason = f"The uncertainty of what `{name}` carries is undefined on these rows."
-    interval = None
-    if not reason:
-        interval = interval_maker(part, fits)(options.level)
-    return Finding(
-        audit="proxy",
-        measure=f"{form}:{name}",
-        groups=names,
-        estimate=math.nan if single else part.carried,
+def feature_raw(part: FeaturePart, rank: Mapping[str, float | None], gap: Gap, asked: Comparison, fits: Fits) -> Raw:
+    """Return what one feature carries as a raw finding, with its proxy score and how the groups differ in it."""
+    name, margin = part.block.name, asked.options.margin
+    untested = no_test(asked.form, fits)
+    reason = _unknown(part, asked.names, untested)
+    interval_at = interval_maker(part, fits)
+    interval = None if reason else interval_at(asked.options.level)
+    carried = math.nan if len(part.block.levels) == 1 else part.carried
+    share = part.carried / gap.estimate if gap.estimate else math.nan
+    pvalue = math.nan if reason else part.pvalue(margin or 0.0)
+    evidence = FeatureEvidence(
+        kind="feature",
+        fact=reason or _feature_fact(part, gap, asked, share),
+        feature=name,
+        carried=carried,
+        carried_share=share,
         interval=interval,
-        pvalue=math.nan if reason else part.pvalue(options.margin or 0.0),
-        margin=options.margin,
-        counts=counts,
+        standard_error=part.error,
+        pvalue=pvalue,
+        test=""
+        if reason
+        else "normal test of the linearised part of the gap, and the test of the gap itself: both must reject",
+        carried_pvalue=math.nan if reason else replace(part, gate=0.0).pvalue(margin or 0.0),
+        gap_pvalue=part.gate,
+        pvalue_floor=gap.floor,
+        n_resamples=gap.draws,
+        score=part.score,
+        score_interval=None
+        if math.isnan(part.score_low)
+        else Ends(low=part.score_low, high=part.score_high, level=asked.options.level),
+        signed_score=part.signed,
+        ranking=Rank.from_dict(rank),
+        no_interval=untested,
+        association=part.association,
+        association_pvalue=part.association_pvalue,
+        levels=tuple(LevelInfluence(**row) for row in part.profile),
+        equivalence_pvalue=None if reason or margin is None else part.equivalence(margin),
+        difference_pvalue=None if reason or margin is None else part.difference(),
+    )
+    finding = Finding(
+        audit="proxy",
+        measure=f"{asked.form}:{name}",
+        groups=asked.names,
+        estimate=carried,
+        interval=interval,
+        pvalue=pvalue,
+        margin=margin,
+        counts=asked.counts,
         verdict=Verdict.NOT_COMPUTABLE if reason else Verdict.INCONCLUSIVE,
         reason=reason,
     )
+    return Raw(finding=finding, evidence=evidence, interval_at=interval_at)
+
+
+def _unknown(part: FeaturePart, names: Names, untested: str) -> str:
+    """Say why nothing is shown about what a feature carries; empty where it is tested."""
+    name = part.block.name
+    if len(part.block.levels) == 1:
+        return f"All of `{names[0]}` have one value of `{name}`: what another one would do cannot be learned."
+    if math.isnan(part.carried):
+        return f"What `{name}` carries is undefined: one group has no rows at the values that the other one has."
+    if math.isnan(part.gate):
+        return f"The gap itself has no test, so no part of it is shown to go through `{name}`."
+    if untested:
+        return f"The part of the gap that goes through `{name}` has neither interval nor test: {untested}."
+    if math.isnan(part.error):
+        return f"The uncertainty of what `{name}` carries is undefined on these rows."
+    return ""
 
 
 def interval_maker(part: FeaturePart, fits: Fits) -> Callable[[float], Interval]:
@@ -119,48 +165,28 @@ def interval_maker(part: FeaturePart, fits: Fits) -> Callable[[float], Interval]
     return at
 
 
-def constant_findings(
-    pair: Pair, form: Functional, options: Options, names: Names, counts: Counts
-) -> tuple[list[Finding], list[Mapping[str, Any]]]:
-    """Return a finding without a value for each feature of one value, so that none is dropped in silence."""
-    reason = "The feature takes one value in both groups: it carries nothing that could be measured."
-    findings = [
-        Finding(
-            audit="proxy",
-            measure=f"{form}:{name}",
-            groups=names,
-            estimate=math.nan,
-            margin=options.margin,
-            counts=counts,
-            verdict=Verdict.NOT_COMPUTABLE,
-            reason=reason,
+def without_value(features: Iterable[str], asked: Comparison, reason: str) -> list[Raw]:
+    """Return a finding without a value for each of some features, so that none is dropped in silence."""
+    return [
+        not_computable(
+            "proxy",
+            f"{asked.form}:{name}",
+            asked.names,
+            reason,
+            counts=asked.counts,
+            margin=asked.options.margin,
+            evidence=NamedFeature(kind="feature", fact=reason, feature=name),
         )
-        for name in pair.design.constant
+        for name in features
     ]
-    return findings, [{"kind": "feature", "fact": reason, "feature": name} for name in pair.design.constant]
 
 
-def not_computable(
-    pair: Pair, form: Functional, options: Options, names: Names, counts: Counts, reason: str
-) -> tuple[list[Finding], list[Mapping[str, Any]]]:
+def nothing_known(pair: Pair, asked: Comparison, reason: str) -> list[Raw]:
     """Return a finding without a value for the gap and each feature."""
     features = [*(b.name for b in pair.design.blocks if b.name not in pair.own), *pair.design.constant]
-    measures = [str(form), *(f"{form}:{name}" for name in features)]
-    findings = [
-        Finding(
-            audit="proxy",
-            measure=m,
-            groups=names,
-            estimate=math.nan,
-            margin=None if k == 0 else options.margin,
-            counts=counts,
-            verdict=Verdict.NOT_COMPUTABLE,
-            reason=reason,
-        )
-        for k, m in enumerate(measures)
-    ]
-    evidence: list[Mapping[str, Any]] = [{"kind": "gap", "fact": reason}]
-    return findings, evidence + [{"kind": "feature", "fact": reason, "feature": name} for name in features]
+    evidence = GapEvidence(kind="gap", fact=reason)
+    gap = not_computable("proxy", str(asked.form), asked.names, reason, counts=asked.counts, evidence=evidence)
+    return [gap, *without_value(features, asked, reason)]
 
 
 def counts_of(pair: Pair, names: Names) -> dict[str, dict[str, float]]:
@@ -219,59 +245,13 @@ def planning(gap: Gap, alpha: float) -> str:
     """Say what the data could have shown."""
     if not gap.standard_error > 0:
         return ""
-    least = float(special.ndtri(1 - alpha / 2) + special.ndtri(_POWER)) * gap.standard_error
-    return f"With these rows a difference of {least:.2g} would have been shown with probability {_POWER:g}."
+    least = least_by_normal(gap.standard_error, alpha, two_sided=True)
+    return f"With these rows a difference of {least:.2g} would have been shown with probability {POWER:g}."
 
 
-def feature_evidence(
-    part: FeaturePart,
-    rank: Mapping[str, float | None],
-    gap: Gap,
-    form: Functional,
-    options: Options,
-    names: Names,
-    finding: Finding,
-    fits: Fits,
-) -> dict[str, Any]:
-    """Say what stands behind what a feature carries: its proxy score, how the groups differ in it, the test."""
-    share = part.carried / gap.estimate if gap.estimate else math.nan
-    tested = finding.interval is not None
-    out: dict[str, Any] = {
-        "kind": "feature",
-        "fact": finding.reason or _feature_fact(part, gap, options, names, share),
-        "feature": part.block.name,
-        "carried": finding.estimate,
-        "carried_share": share,
-        "interval": None if finding.interval is None else finding.interval.to_dict(),
-        "standard_error": part.error,
-        "pvalue": finding.pvalue,
-        "test": "normal test of the linearised part of the gap, and the test of the gap itself: both must reject"
-        if tested
-        else "",
-        "carried_pvalue": replace(part, gate=0.0).pvalue(options.margin or 0.0) if tested else math.nan,
-        "gap_pvalue": part.gate,
-        "pvalue_floor": gap.floor,
-        "n_resamples": gap.draws,
-        "score": part.score,
-        "score_interval": None
-        if math.isnan(part.score_low)
-        else {"low": part.score_low, "high": part.score_high, "level": options.level},
-        "signed_score": part.signed,
-        "ranking": dict(rank),
-        "no_interval": no_test(form, fits),
-        "association": part.association,
-        "association_pvalue": part.association_pvalue,
-        "levels": [dict(row) for row in part.profile],
-    }
-    if tested and options.margin is not None:
-        out["equivalence_pvalue"] = part.equivalence(options.margin)
-        out["difference_pvalue"] = part.difference()
-    return out
-
-
-def _feature_fact(part: FeaturePart, gap: Gap, options: Options, names: Names, share: float) -> str:
-    name = part.block.name
-    shown = part.gate <= options.alpha
+def _feature_fact(part: FeaturePart, gap: Gap, asked: Comparison, share: float) -> str:
+    name, names = part.block.name, asked.names
+    shown = part.gate <= asked.options.alpha
     of_it = f" ({share:.0%} of it)" if shown and 0 < share < 10 else ""
     fact = (
         f"The feature `{name}` carries {part.carried:+.4f} of the gap of {gap.estimate:+.4f}{of_it}: the gap would be "
@@ -288,37 +268,23 @@ def _feature_fact(part: FeaturePart, gap: Gap, options: Options, names: Names, s
 
 def pair_rows(
     blocks: Sequence[tuple[Block, Block]], scores: Scores, alone: Mapping[str, float]
-) -> list[dict[str, Any]]:
+) -> tuple[PairScore, ...]:
     """Return the proxy score of each pair of features, and by how much it exceeds the larger of the two."""
-    return [
-        {
-            "features": [a.name, b.name],
-            "score": float(scores.toggles.score[k]),
-            "beyond_the_larger": float(scores.toggles.score[k]) - max(alone[a.name], alone[b.name]),
-        }
+    return tuple(
+        PairScore(
+            features=(a.name, b.name),
+            score=float(scores.toggles.score[k]),
+            beyond_the_larger=float(scores.toggles.score[k]) - max(alone[a.name], alone[b.name]),
+        )
         for k, (a, b) in enumerate(blocks)
-    ]
+    )
 
 
-_SHOWN = (
-    "feature",
-    "carried",
-    "carried_share",
-    "interval",
-    "pvalue",
-    "score",
-    "score_interval",
-    "signed_score",
-    "association",
-    "association_pvalue",
-    "ranking",
-)
-
-
-def feature_table(evidence: Sequence[Mapping[str, Any]], form: Functional) -> list[dict[str, Any]]:
-    """Return one row per feature, the largest part of the gap first; `measure` names the finding of each."""
-    rows = [{"measure": f"{form}:{e['feature']}", **{k: e[k] for k in _SHOWN}} for e in evidence]
-    return sorted(rows, key=lambda row: -abs(row["carried"]) if row["carried"] == row["carried"] else math.inf)
+def feature_table(features: Sequence[Raw]) -> tuple[FeatureRow, ...]:
+    """Return one row per feature, the largest part of the gap first."""
+    own = [f.name for f in fields(FeatureRow) if f.name != "measure"]
+    rows = [FeatureRow(measure=r.finding.measure, **{k: getattr(r.evidence, k) for k in own}) for r in features]
+    return tuple(sorted(rows, key=lambda row: -abs(row.carried) if row.carried == row.carried else math.inf))
 
 
 def own_note(own: Sequence[str], names: Names) -> str:

@@ -46,11 +46,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.audits.finding import Raw, columns_of
 from evenhand.audits.margin import parse_margin
 from evenhand.audits.options import complete, record, with_options
 from evenhand.audits.reference import references
 from evenhand.audits.tail.findings import (
-    Raw,
     chosen_horizon,
     difference_finding,
     level_finding,
@@ -111,11 +111,9 @@ def audit_tail(data: AuditData, asked: TailOptions) -> AuditResult:
     generator = setting.generator if isinstance(setting.generator, str) else type(setting.generator).__name__
     return AuditResult(
         audit="tail",
-        findings=tuple(finding for finding, _, _ in raw),
-        evidence=tuple(evidence for _, evidence, _ in raw),
+        **columns_of(raw),
         options=record(setting, generator=generator, model=scorer.name),
         notes=data.notes,
-        interval_at=tuple(interval for _, _, interval in raw),
     )
 
 

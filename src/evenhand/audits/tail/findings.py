@@ -7,10 +7,11 @@ at every horizon. A fit that is believed gives a level beyond the rows and its u
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import replace
 
-from evenhand.audits.tail.evidence import summary
+from evenhand.audits.finding import Raw, not_computable
+from evenhand.audits.tail.evidence import DifferenceEvidence, LevelEvidence, summary
 from evenhand.audits.tail.group_tail import GroupTail
 from evenhand.audits.tail.options import TailSetting
 from evenhand.audits.tail.words import (
@@ -22,10 +23,7 @@ from evenhand.audits.tail.words import (
 )
 from evenhand.inference.quantiles import difference_interval, difference_pvalue, level_pvalues
 from evenhand.intake import Attribute
-from evenhand.results import Finding, Interval, Verdict
-
-IntervalAt = Callable[[float], Interval]
-Raw = tuple[Finding, Mapping[str, Any], IntervalAt | None]
+from evenhand.results import Evidence, Finding, Interval
 
 # A horizon is chosen so that the smaller group has so many rows for each decision of it.
 ROWS_PER_DECISION = 10
@@ -54,26 +52,11 @@ def chosen_horizon(rows: int) -> float:
 
 
 def difference_finding(a: GroupTail, b: GroupTail, horizon: float, options: TailSetting) -> Raw:
-    """Compare two groups at the common horizon.
-
-    Parameters
-    ----------
-    a, b : GroupTail
-        The group and its reference.
-    horizon : float
-        Decisions.
-    options : TailSetting
-        What was asked.
-
-    Returns
-    -------
-    Raw
-        Finding, evidence and its interval at any level.
-    """
-    shown = {"groups": {g.name: summary(g, horizon, options.level, options.span) for g in (a, b)}}
+    """Compare two groups at the common horizon."""
+    shown = DifferenceEvidence(groups={g.name: summary(g, horizon, options.level, options.span) for g in (a, b)})
     levels = [g.level_at(horizon, options.level) for g in (a, b)]
     if any(math.isnan(x.value) for x in levels):
-        return _not_computable("ecd", (a.name, b.name), horizon, [a, b], shown)
+        return _unreached("ecd", (a.name, b.name), horizon, [a, b], shown)
     share, margin = 1 / horizon, options.margin or 0.0
 
     def interval(level: float) -> Interval:
@@ -88,19 +71,22 @@ def difference_finding(a: GroupTail, b: GroupTail, horizon: float, options: Tail
 
     plain = interval(options.level)
     estimate = min(max(levels[0].value - levels[1].value, plain.low), plain.high)
-    evidence: dict[str, Any] = {
-        "fact": difference_sentence(a, b, levels[0].value, levels[1].value, horizon),
-        "planning": planning_sentence(plain),
-        "values": {a.name: levels[0].value, b.name: levels[1].value},
-        "horizon": horizon,
-        "acd": a.acd - b.acd,
-        "cvar": a.cvar - b.cvar,
-        "test": "counts above the two levels, exact in each group, at every level the reference may have",
-        **shown,
-    }
+    evidence = replace(
+        shown,
+        fact=difference_sentence(a, b, levels[0].value, levels[1].value, horizon),
+        planning=planning_sentence(plain),
+        values={a.name: levels[0].value, b.name: levels[1].value},
+        horizon=horizon,
+        acd=a.acd - b.acd,
+        cvar=a.cvar - b.cvar,
+        test="counts above the two levels, exact in each group, at every level the reference may have",
+    )
     if options.margin is not None:
-        evidence["equivalence_pvalue"] = max(below(margin), above(-margin))
-        evidence["difference_pvalue"] = min(1.0, 2 * min(above(0.0), below(0.0)))
+        evidence = replace(
+            evidence,
+            equivalence_pvalue=max(below(margin), above(-margin)),
+            difference_pvalue=min(1.0, 2 * min(above(0.0), below(0.0))),
+        )
     finding = Finding(
         audit="tail",
         measure="ecd",
@@ -111,31 +97,16 @@ def difference_finding(a: GroupTail, b: GroupTail, horizon: float, options: Tail
         margin=options.margin,
         counts=_counts(a, b),
     )
-    return finding, evidence, interval
+    return Raw(finding=finding, evidence=evidence, interval_at=interval)
 
 
 def level_finding(group: GroupTail, horizon: float, options: TailSetting) -> Raw:
-    """State one group's worst case at the common horizon, and test whether it lies above the margin.
-
-    Parameters
-    ----------
-    group : GroupTail
-        With or without a fit.
-    horizon : float
-        Decisions.
-    options : TailSetting
-        What was asked.
-
-    Returns
-    -------
-    Raw
-        Finding, evidence and its interval at any level.
-    """
-    shown = summary(group, horizon, options.level, options.span)
+    """State one group's worst case at the common horizon, and test whether it lies above the margin."""
+    shown = LevelEvidence(**vars(summary(group, horizon, options.level, options.span)))
     names = (group.name, group.other)
     found = group.level_at(horizon, options.level)
     if math.isnan(found.value):
-        return _not_computable("return_level", names, horizon, [group], shown)
+        return _unreached("return_level", names, horizon, [group], shown)
 
     def interval(level: float) -> Interval:
         at = group.level_at(horizon, level)
@@ -143,16 +114,20 @@ def level_finding(group: GroupTail, horizon: float, options: TailSetting) -> Raw
 
     margin = options.margin or 0.0
     larger, smaller = level_pvalues(group.cd, 1 / horizon, margin)
-    evidence = shown | {
-        "fact": level_sentence(group, found, horizon, options.level, margin, high_is_good=options.favourable == "high"),
-        "planning": planning_sentence(interval(options.level)),
-        "test": "binomial: more than one in the horizon would gain more than the margin",
-        "above_margin": int((group.cd > margin).sum()),
-    }
+    evidence = replace(
+        shown,
+        fact=level_sentence(group, found, horizon, options.level, margin, high_is_good=options.favourable == "high"),
+        planning=planning_sentence(interval(options.level)),
+        test="binomial: more than one in the horizon would gain more than the margin",
+        above_margin=int((group.cd > margin).sum()),
+    )
     if options.margin is not None:
-        # What cannot be larger than the margin needs no rows to show it.
-        evidence["equivalence_pvalue"] = 0.0 if group.ceiling <= margin else smaller
-        evidence["difference_pvalue"] = min(1.0, 2 * level_pvalues(group.cd, 1 / horizon, 0.0)[0])
+        evidence = replace(
+            evidence,
+            # What cannot be larger than the margin needs no rows to show it.
+            equivalence_pvalue=0.0 if group.ceiling <= margin else smaller,
+            difference_pvalue=min(1.0, 2 * level_pvalues(group.cd, 1 / horizon, 0.0)[0]),
+        )
     finding = Finding(
         audit="tail",
         measure="return_level",
@@ -163,7 +138,7 @@ def level_finding(group: GroupTail, horizon: float, options: TailSetting) -> Raw
         margin=options.margin,
         counts=_counts(group),
     )
-    return finding, evidence, interval
+    return Raw(finding=finding, evidence=evidence, interval_at=interval)
 
 
 def _counts(*groups: GroupTail) -> dict[str, dict[str, float]]:
@@ -178,22 +153,11 @@ def _counts(*groups: GroupTail) -> dict[str, dict[str, float]]:
     }
 
 
-def _not_computable(
-    measure: str, names: tuple[str, ...], horizon: float, groups: list[GroupTail], shown: Mapping[str, Any]
-) -> Raw:
+def _unreached(measure: str, names: tuple[str, ...], horizon: float, groups: list[GroupTail], shown: Evidence) -> Raw:
     """Say why there is no level at a horizon beyond the rows."""
     reasons = [unreached_sentence(g, horizon) for g in groups]
     reason = " ".join(r for r in reasons if r) + "".join(generated_sentence(group) for group in groups)
-    finding = Finding(
-        audit="tail",
-        measure=measure,
-        groups=names,
-        estimate=math.nan,
-        counts=_counts(*groups),
-        verdict=Verdict.NOT_COMPUTABLE,
-        reason=reason,
-    )
-    return finding, shown, None
+    return not_computable("tail", measure, names, reason, counts=_counts(*groups), evidence=shown)
 
 
 def refused(attribute: Attribute, options: TailSetting, reason: str) -> Iterator[Raw]:
@@ -203,13 +167,5 @@ def refused(attribute: Attribute, options: TailSetting, reason: str) -> Iterator
         if a != b:
             names = (attribute.group_name(a), attribute.group_name(b))
             counts = {attribute.group_name(c): {"rows": int((attribute.codes == c).sum())} for c in (a, b)}
-            finding = Finding(
-                audit="tail",
-                measure="ecd",
-                groups=names,
-                estimate=math.nan,
-                counts=counts,
-                verdict=Verdict.NOT_COMPUTABLE,
-                reason=reason.rstrip(".") + ".",
-            )
-            yield finding, {}, None
+            said = reason.rstrip(".") + "."
+            yield not_computable("tail", "ecd", names, said, counts=counts, evidence=DifferenceEvidence())

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from evenhand.audits.group.evidence import GroupEvidence
 from evenhand.audits.margin import is_ratio, margin_ends
 from evenhand.metrics import METRICS
 from evenhand.report.document import Block, Text, compared, shown
-from evenhand.report.evidence import verdict_interval
-from evenhand.report.figures import forest, lines, number
+from evenhand.report.evidence import known
+from evenhand.report.figures import Frame, forest, lines, number
 from evenhand.results import AuditResult, Finding, Interval
 
 _MOST_SERIES = 4
@@ -18,15 +19,6 @@ _MOST_LINES = 40
 
 def blocks(result: AuditResult) -> list[Block]:
     """Return the figures of a group audit.
-
-    Parameters
-    ----------
-    result : AuditResult
-        As plain data.
-
-    Returns
-    -------
-    list of block
 
     Examples
     --------
@@ -40,7 +32,7 @@ def blocks(result: AuditResult) -> list[Block]:
         pairs = zip(result.findings, result.evidence, strict=True)
         rows = [(f, e) for f, e in pairs if f.measure == measure and f.interval is not None]
         if rows:
-            found.append(_forest(measure, [f for f, _ in rows], [verdict_interval(e) for _, e in rows]))
+            found.append(_forest(measure, [f for f, _ in rows], [e.verdict_interval for _, e in rows]))
             if len(rows) > _MOST_LINES:
                 found.append(Text(text=f"The first {_MOST_LINES} of {len(rows)} comparisons are drawn.", kind="note"))
     for measure in dict.fromkeys(f.measure for f in result.findings):
@@ -94,7 +86,9 @@ def _title(measure: str) -> str:
 
 def _thresholds(measure: str, result: AuditResult) -> list[Block]:
     pairs = zip(result.findings, result.evidence, strict=True)
-    curves = [(f, e["thresholds"]) for f, e in pairs if f.measure == measure and e.get("thresholds")]
+    curves = [
+        (f, e.thresholds) for f, e in pairs if f.measure == measure and isinstance(e, GroupEvidence) and e.thresholds
+    ]
     # The largest groups: the curves of small ones are all band.
     curves.sort(key=lambda pair: -min((c.get("rows", 0) for c in pair[0].counts.values()), default=0))
     curves = curves[:_MOST_SERIES]
@@ -103,37 +97,32 @@ def _thresholds(measure: str, result: AuditResult) -> list[Block]:
     rows: list[dict[str, Any]] = []
     tests: list[dict[str, Any]] = []
     for finding, curve in curves:
+        series = compared(finding.groups)
         for t, d, low, high, p in zip(
-            curve["threshold"], curve["difference"], curve["low"], curve["high"], curve["pvalue"], strict=True
+            curve.threshold, curve.difference, curve.low, curve.high, curve.pvalue, strict=True
         ):
-            if d is None:
+            if not known(d):
                 continue
-            series = compared(finding.groups)
             rows.append({"x": number(t), "y": number(d), "low": number(low), "high": number(high), "series": series})
             # 1e-12 is the floor of the chart, not of the test.
             tests.append({"x": number(t), "y": number(max(p, 1e-12)), "series": series})
-    used = curves[0][1].get("used")
+    used = curves[0][1].used if known(curves[0][1].used) else None
     told = " Dashed: the threshold that was used." if used is not None else ""
+    name, x = measure.removesuffix("_ratio"), "threshold of the score"
     return [
         lines(
-            f"{measure.removesuffix('_ratio')} over decision thresholds",
+            f"{name} over decision thresholds",
             "Difference from the reference if everybody at or above the threshold were decided 1, with a 95% interval "
             f"at each threshold alone.{told}",
             rows,
-            x="threshold of the score",
-            y="difference",
-            none=0.0,
-            at=used,
+            Frame(x=x, y="difference", none=0.0, at=used),
         ),
         lines(
-            f"{measure.removesuffix('_ratio')}: test at each threshold",
+            f"{name}: test at each threshold",
             "p-value of the test at each threshold alone, on a log scale; below the dashed line it is under 0.05, and "
             "what is below 1e-12 stands there. "
             "Looking at many thresholds finds small p-values by chance: this chart explores, the verdicts decide.",
             tests,
-            x="threshold of the score",
-            y="p-value",
-            dashed=[0.05],
-            y_log=True,
+            Frame(x=x, y="p-value", dashed=[0.05], y_log=True),
         ),
     ]

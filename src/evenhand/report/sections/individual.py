@@ -5,64 +5,59 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evenhand.audits.individual.evidence import (
+    CurvePoint,
+    ExamplePair,
+    GroupPredicted,
+    IndividualEvidence,
+    PartRatios,
+)
 from evenhand.report.document import Block, Cell, Table, shown
-from evenhand.report.figures import forest, lines, number
+from evenhand.report.figures import Frame, forest, lines, number
 from evenhand.results import AuditResult
 
 
 def blocks(result: AuditResult) -> list[Block]:
-    """Return the figures of an individual audit.
-
-    Parameters
-    ----------
-    result : AuditResult
-        As plain data.
-
-    Returns
-    -------
-    list of block
-
-    Examples
-    --------
-    >>> blocks(AuditResult(audit="individual", findings=(), evidence=()))
-    []
-    """
+    """Return the figures of an individual audit."""
     found: list[Block] = []
     tolerance = result.options.get("tolerance")
+    dashed = [] if tolerance is None else [float(tolerance)]
     for finding, evidence in zip(result.findings, result.evidence, strict=True):
-        if finding.measure == "loss_ratio":
-            found += _predicted(evidence.get("predicted") or (evidence.get("metric") or {}).get("predicted") or ())
-            found += _curve(evidence.get("curve") or (), tolerance)
-            found += _parts(evidence.get("by_part") or (), tolerance)
-            found += _movement(evidence.get("movement") or {})
-            found += _pairs(evidence.get("pairs") or ())
+        if finding.measure == "loss_ratio" and isinstance(evidence, IndividualEvidence):
+            found += _predicted(evidence.predicted or (evidence.metric.predicted if evidence.metric else ()))
+            found += _curve(evidence.curve or (), dashed)
+            found += _parts(evidence.by_part or (), dashed)
+            if evidence.movement is not None and evidence.movement.columns:
+                title = "Which columns moved, on average over the people with the largest ratios"
+                found.append(_table(title, [column.to_dict() for column in evidence.movement.columns]))
+            found += [_pair(j, pair) for j, pair in enumerate(evidence.pairs or (), start=1)]
     return found
 
 
-def _predicted(tested: Sequence[Mapping[str, Any]]) -> list[Block]:
+def _predicted(tested: Sequence[GroupPredicted]) -> list[Block]:
     if not tested:
         return []
     return [
         Table(
             title="Do the model's inputs predict the groups, on rows apart?",
             head=("Group", "Chance to rank a member above others", "p"),
-            rows=tuple((str(row["label"]), number(row["auc"]), number(row["pvalue"])) for row in tested),
+            rows=tuple((row.label, number(row.auc), number(row.pvalue)) for row in tested),
         )
     ]
 
 
-def _curve(curve: Sequence[Mapping[str, Any]], tolerance: float | None) -> list[Block]:
-    names = {
-        "loss_ratio": "loss ratio, mean",
-        "low": "loss ratio, lower limit",
-        "error_ratio": "error ratio",
-        "error_low": "error ratio, lower limit",
-    }
+def _curve(curve: Sequence[CurvePoint], dashed: Sequence[float]) -> list[Block]:
+    shown = (
+        ("loss ratio, mean", [point.loss_ratio for point in curve]),
+        ("loss ratio, lower limit", [point.low for point in curve]),
+        ("error ratio", [point.error_ratio for point in curve]),
+        ("error ratio, lower limit", [point.error_low for point in curve]),
+    )
     rows = [
-        {"x": number(point["time"]), "y": number(point.get(key)), "series": name}
-        for key, name in names.items()
-        for point in curve
-        if point.get(key) is not None
+        {"x": number(point.time), "y": number(value), "series": name}
+        for name, values in shown
+        for point, value in zip(curve, values, strict=True)
+        if value is not None
     ]
     if not rows:
         return []
@@ -72,23 +67,21 @@ def _curve(curve: Sequence[Mapping[str, Any]], tolerance: float | None) -> list[
             "How many times larger the loss (or the error rate) becomes when people are moved to comparable people who "
             "are treated worst, the longer the search goes on. Dashed: the tolerance.",
             rows,
-            x="flow time",
-            y="ratio",
-            dashed=[] if tolerance is None else [float(tolerance)],
+            Frame(x="flow time", y="ratio", dashed=dashed),
         )
     ]
 
 
-def _parts(parts: Sequence[Mapping[str, Any]], tolerance: float | None) -> list[Block]:
+def _parts(parts: Sequence[PartRatios], dashed: Sequence[float]) -> list[Block]:
     rows = [
         {
-            "label": f"{part['part']} {part['name']}" if part.get("part") == "class" else str(part["name"]),
-            "estimate": number(part.get("loss_ratio")),
-            "low": number(part.get("low")),
-            "high": number(part.get("high")),
+            "label": f"{part.part} {part.name}" if part.part == "class" else part.name,
+            "estimate": number(part.loss_ratio),
+            "low": number(part.low),
+            "high": number(part.high),
         }
         for part in parts
-        if part.get("low") is not None
+        if part.low is not None
     ]
     if not rows:
         return []
@@ -101,40 +94,26 @@ def _parts(parts: Sequence[Mapping[str, Any]], tolerance: float | None) -> list[
             rows,
             value="loss ratio",
             none=1.0,
-            margin=[] if tolerance is None else [float(tolerance)],
+            margin=dashed,
             label="Part",
         )
     ]
 
 
-def _movement(movement: Mapping[str, Any]) -> list[Block]:
-    columns = movement.get("columns") or ()
-    if not columns:
-        return []
-    keys = list(dict.fromkeys(key for row in columns for key in row))
-    return [
-        Table(
-            title="Which columns moved, on average over the people with the largest ratios",
-            head=tuple(key.replace("_", " ").capitalize() for key in keys),
-            rows=tuple(tuple(_cell(row.get(key)) for key in keys) for row in columns),
-        )
-    ]
-
-
-def _pairs(pairs: Sequence[Mapping[str, Any]]) -> list[Block]:
+def _pair(number_of: int, pair: ExamplePair) -> Table:
     """Row-level data: there only when the user asked for examples."""
-    found: list[Block] = []
-    for j, pair in enumerate(pairs, start=1):
-        keys = list(dict.fromkeys(key for row in pair["moved"] for key in row))
-        facts = f"loss {shown(pair['loss_before'])} to {shown(pair['loss_after'])}, outcome {pair['outcome']}"
-        found.append(
-            Table(
-                title=f"Pair {j}, ratio {shown(pair['ratio'])}: {facts}",
-                head=tuple(key.replace("_", " ").capitalize() for key in keys),
-                rows=tuple(tuple(_cell(row.get(key)) for key in keys) for row in pair["moved"]),
-            )
-        )
-    return found
+    facts = f"loss {shown(pair.loss_before)} to {shown(pair.loss_after)}, outcome {pair.outcome}"
+    return _table(f"Pair {number_of}, ratio {shown(pair.ratio)}: {facts}", pair.moved)
+
+
+def _table(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Lay out rows whose keys may differ."""
+    keys = list(dict.fromkeys(key for row in rows for key in row))
+    return Table(
+        title=title,
+        head=tuple(key.replace("_", " ").capitalize() for key in keys),
+        rows=tuple(tuple(_cell(row.get(key)) for key in keys) for row in rows),
+    )
 
 
 def _cell(value: Any) -> Cell:

@@ -2,99 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
 
+from evenhand.audits.projection.evidence import (
+    Changes,
+    DistanceHistogram,
+    GroupChanges,
+    NearBoundary,
+    ProjectedRate,
+    ProjectionEvidence,
+)
 from evenhand.report.document import Block, Table, compared
-from evenhand.report.figures import bars, lines, number
-from evenhand.results import AuditResult, Finding
+from evenhand.report.figures import Frame, bars, lines, number
+from evenhand.results import AuditResult
 
 _MOST_BINS = 15
 
 
 def blocks(result: AuditResult) -> list[Block]:
-    """Return the figures of a projection audit.
-
-    Parameters
-    ----------
-    result : AuditResult
-        As plain data.
-
-    Returns
-    -------
-    list of block
-
-    Examples
-    --------
-    >>> blocks(AuditResult(audit="projection", findings=(), evidence=()))
-    []
-    """
+    """Return the figures of a projection audit."""
     found: list[Block] = []
     for finding, evidence in zip(result.findings, result.evidence, strict=True):
-        found += _one(finding, evidence)
+        if not isinstance(evidence, ProjectionEvidence):
+            continue
+        name = compared(finding.groups)
+        if evidence.changes is not None:
+            found += _movers(evidence.changes, name)
+        if evidence.figure is not None and evidence.figure.series:
+            found.append(_near_boundary(evidence.figure, name))
+        if evidence.projected:
+            found.append(_rates(evidence.projected, name))
     return found
 
 
-def _one(finding: Finding, evidence: Mapping[str, Any]) -> list[Block]:
-    found: list[Block] = []
-    changes = evidence.get("changes") or {}
-    movers = [part for part in changes.get("by_group", ()) if part.get("people")]
-    if movers:
-        rows = [
-            {
-                "label": _part(part),
-                "value": number(part["people"]),
-                "series": f"from {part['from']} to {part['to']}",
-            }
-            for part in movers
-        ]
-        found.append(
-            bars(
-                f"Who would have to change: {compared(finding.groups)}",
-                "The smallest change of people that would make the rates equal: how many of each group would have to "
-                "cross the decision boundary, and in which direction.",
-                rows,
-                value="people",
-                label="Group",
-            )
+def _movers(changes: Changes, name: str) -> list[Block]:
+    rows = [
+        {"label": _part(part), "value": number(part.people), "series": f"from {part.from_} to {part.to}"}
+        for part in changes.by_group
+        if part.people
+    ]
+    if not rows:
+        return []
+    return [
+        bars(
+            f"Who would have to change: {name}",
+            "The smallest change of people that would make the rates equal: how many of each group would have to "
+            "cross the decision boundary, and in which direction.",
+            rows,
+            value="people",
+            label="Group",
         )
-    figure = evidence.get("figure") or {}
-    if figure.get("series"):
-        edges = figure["edges"]
-        width = max(1, (len(edges) - 1) // _MOST_BINS)
-        starts = range(0, len(edges) - width, width)
-        points = [
-            {
-                "x": number((edges[j] + edges[j + width]) / 2),
-                "y": number(sum(series["mass"][j : j + width]) / (sum(series["mass"]) or 1)),
-                "series": _part(series),
-            }
-            for series in figure["series"]
-            for j in starts
-        ]
-        found.append(
-            lines(
-                f"How near the boundary people stand: {compared(finding.groups)}",
-                "Each group's people near the boundary by their distance to it: below 0 decided 0, above 0 decided 1. "
-                "Those closest are the cheapest to move.",
-                points,
-                x="signed distance to the boundary",
-                y="share",
-                at=0.0,
-            )
-        )
-    projected = evidence.get("projected") or ()
-    if projected:
-        found.append(
-            Table(
-                title=f"Rates of decision 1, before and after the change: {compared(finding.groups)}",
-                head=("Group", "Reference", "Before", "After"),
-                rows=tuple((_part(p), "yes" if p.get("reference") else "", p["before"], p["after"]) for p in projected),
-            )
-        )
-    return found
+    ]
 
 
-def _part(part: Mapping[str, Any]) -> str:
-    outcome = part.get("outcome")
-    return str(part["group"]) + ("" if outcome is None else f", outcome {outcome}")
+def _near_boundary(figure: DistanceHistogram, name: str) -> Block:
+    edges = figure.edges
+    width = max(1, (len(edges) - 1) // _MOST_BINS)
+    points = [
+        {
+            "x": number((edges[j] + edges[j + width]) / 2),
+            "y": number(sum(series.mass[j : j + width]) / (sum(series.mass) or 1)),
+            "series": _part(series),
+        }
+        for series in figure.series
+        for j in range(0, len(edges) - width, width)
+    ]
+    return lines(
+        f"How near the boundary people stand: {name}",
+        "Each group's people near the boundary by their distance to it: below 0 decided 0, above 0 decided 1. "
+        "Those closest are the cheapest to move.",
+        points,
+        Frame(x="signed distance to the boundary", y="share", at=0.0),
+    )
+
+
+def _rates(projected: Sequence[ProjectedRate], name: str) -> Table:
+    return Table(
+        title=f"Rates of decision 1, before and after the change: {name}",
+        head=("Group", "Reference", "Before", "After"),
+        rows=tuple((_part(p), "yes" if p.reference else "", p.before, p.after) for p in projected),
+    )
+
+
+def _part(part: GroupChanges | NearBoundary | ProjectedRate) -> str:
+    return part.group + ("" if part.outcome is None else f", outcome {part.outcome}")

@@ -2,41 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from evenhand.audits.proxy.evidence import Counterfactual, FeatureEvidence, GapEvidence, Rank
 from evenhand.report.document import Block, Table, compared, p_value, shown
-from evenhand.report.figures import forest, lines, number
+from evenhand.report.evidence import known
+from evenhand.report.figures import Frame, forest, lines, number
 from evenhand.results import AuditResult, Finding
 
 _MOST_LINES = 30
-Pair = tuple[Finding, Mapping[str, Any]]
+Pair = tuple[Finding, FeatureEvidence]
 
 
 def blocks(result: AuditResult) -> list[Block]:
-    """Return the figures of a proxy audit.
-
-    Parameters
-    ----------
-    result : AuditResult
-        As plain data.
-
-    Returns
-    -------
-    list of block
-
-    Examples
-    --------
-    >>> blocks(AuditResult(audit="proxy", findings=(), evidence=()))
-    []
-    """
+    """Return the figures of a proxy audit."""
     pairs = list(zip(result.findings, result.evidence, strict=True))
     found: list[Block] = []
     for groups in dict.fromkeys(f.groups for f in result.findings):
         here = [(f, e) for f, e in pairs if f.groups == groups]
-        made = _features([(f, e) for f, e in here if ":" in f.measure], compared(groups))
+        made = _features([(f, e) for f, e in here if isinstance(e, FeatureEvidence)], compared(groups))
         for _, evidence in here:
-            made += _counterfactual(evidence.get("counterfactual") or {}, groups)
+            if isinstance(evidence, GapEvidence) and evidence.counterfactual is not None:
+                made += _counterfactual(evidence.counterfactual, compared(groups))
         found += sorted(made, key=lambda block: isinstance(block, Table))  # figures side by side, then tables
     return found
 
@@ -70,11 +57,11 @@ def _features(pairs: Sequence[Pair], name: str) -> list[Block]:
             (
                 f.measure.partition(":")[2],
                 f.estimate,
-                e.get("carried_share"),
+                e.carried_share,
                 p_value(f.pvalue_adjusted),
-                e.get("association"),
-                e.get("score"),
-                _rank(e.get("ranking") or {}),
+                e.association,
+                e.score,
+                _rank(e.ranking),
             )
             for f, e in pairs
         ),
@@ -95,46 +82,38 @@ def _features(pairs: Sequence[Pair], name: str) -> list[Block]:
     return [chart, table]
 
 
-def _rank(ranking: Mapping[str, Any]) -> str:
-    if not ranking:
-        return ""
-    low, high = ranking.get("rank_low"), ranking.get("rank_high")
+def _rank(ranking: Rank) -> str:
+    low, high = ranking.rank_low, ranking.rank_high
     between = f" ({low} to {high})" if low != high else ""
-    return f"{ranking.get('rank')}{between}"
+    return f"{ranking.rank}{between}"
 
 
-def _counterfactual(found: Mapping[str, Any], groups: Sequence[str]) -> list[Block]:
+def _counterfactual(found: Counterfactual, name: str) -> list[Block]:
     blocks: list[Block] = []
-    path = found.get("path") or {}
-    if path.get("gap"):
-        names = {"gap": "rows it was fitted on", "held_out": "held-out rows"}
+    if found.path.gap:
+        series = {"rows it was fitted on": found.path.gap, "held-out rows": found.path.held_out}
         rows = [
-            {"x": j, "y": number(value), "series": name}
-            for key, name in names.items()
-            for j, value in enumerate(path.get(key) or ())
-            if value is not None
+            {"x": j, "y": number(value), "series": of}
+            for of, values in series.items()
+            for j, value in enumerate(values)
+            if known(value)
         ]
         blocks.append(
             lines(
-                f"Path of the gap: {compared(groups)}",
-                f"The gap as the group is reweighted step by step. It stopped because {found.get('stopped', '')}. "
-                f"{shown(found.get('effective_rows'))} effective rows of {shown(found.get('rows'))} are left.",
+                f"Path of the gap: {name}",
+                f"The gap as the group is reweighted step by step. It stopped because {found.stopped}. "
+                f"{shown(found.effective_rows)} effective rows of {shown(found.rows)} are left.",
                 rows,
-                x="step",
-                y="gap",
-                none=0.0,
+                Frame(x="step", y="gap", none=0.0),
             )
         )
-    means = found.get("means") or ()
-    if means:
+    if found.means:
         blocks.append(
             Table(
-                title=f"The population that would show no gap: means for {compared(groups)}",
+                title=f"The population that would show no gap: means for {name}",
                 head=("Feature", "Level", "Group", "Counterfactual", "Reference"),
-                rows=tuple(
-                    (m["feature"], m.get("level") or "", m["group"], m["counterfactual"], m["reference"]) for m in means
-                ),
-                folded=len(means) > 12,
+                rows=tuple((m.feature, m.level, m.group, m.counterfactual, m.reference) for m in found.means),
+                folded=len(found.means) > 12,
             )
         )
     return blocks

@@ -2,40 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from evenhand.audits.tail.evidence import DifferenceEvidence, LevelEvidence, ReturnLevel, TailShown
 from evenhand.report.document import Block, Cell, Table
-from evenhand.report.figures import axis, figure, lines, number
+from evenhand.report.evidence import known
+from evenhand.report.figures import Frame, axis, figure, lines, number
 from evenhand.report.theme import colour_of, legend_of
-from evenhand.results import AuditResult
+from evenhand.results import AuditResult, Evidence
 
 _CLOSE = 0.05  # of score: an interval this short says something, whatever limits it
 
 
 def blocks(result: AuditResult) -> list[Block]:
-    """Return the figures of a tail audit.
-
-    Parameters
-    ----------
-    result : AuditResult
-        As plain data.
-
-    Returns
-    -------
-    list of block
-
-    Examples
-    --------
-    >>> blocks(AuditResult(audit="tail", findings=(), evidence=()))
-    []
-    """
-    groups: dict[str, Mapping[str, Any]] = {}
+    """Return the figures of a tail audit."""
+    groups: dict[str, TailShown] = {}
     for evidence in result.evidence:
-        parts = evidence.get("groups")
-        for part in parts.values() if isinstance(parts, Mapping) else (evidence,):
-            if part.get("group"):
-                groups.setdefault(f"{part['group']} recorded as {part.get('recorded_as')}", part)
+        for part in _parts(evidence):
+            groups.setdefault(f"{part.group} recorded as {part.recorded_as}", part)
     if not groups:
         return []
     found: list[Block] = []
@@ -45,18 +30,24 @@ def blocks(result: AuditResult) -> list[Block]:
     return found
 
 
-def _levels(groups: Mapping[str, Mapping[str, Any]]) -> list[Block]:
+def _parts(evidence: Evidence) -> Iterable[TailShown]:
+    if isinstance(evidence, LevelEvidence):
+        return (evidence,)
+    return (evidence.groups or {}).values() if isinstance(evidence, DifferenceEvidence) else ()
+
+
+def _levels(groups: Mapping[str, TailShown]) -> list[Block]:
     rows = [
         {
-            "x": number(point["interactions"]),
-            "y": number(point.get("level")),
-            "low": number(point.get("low")),
-            "high": number(point.get("high")),
+            "x": number(point.interactions),
+            "y": number(point.level),
+            "low": number(point.low),
+            "high": number(point.high),
             "series": name,
         }
         for name, part in groups.items()
-        for point in part.get("return_levels") or ()
-        if point.get("level") is not None and not _unlimited(point)
+        for point in part.return_levels
+        if known(point.level) and not _unlimited(point)
     ]
     if not rows:
         return []
@@ -68,28 +59,30 @@ def _levels(groups: Mapping[str, Mapping[str, Any]]) -> list[Block]:
             "shown only where a fit is believed. Horizons at which nothing but the score's range limits the level are "
             "left out.",
             rows,
-            x="decisions",
-            y="change of score",
-            none=0.0,
-            x_log=True,
-            x_values=[10.0**j for j in range(1, 7)],
-            points=True,
+            Frame(
+                x="decisions",
+                y="change of score",
+                none=0.0,
+                x_log=True,
+                x_values=[10.0**j for j in range(1, 7)],
+                points=True,
+            ),
         )
     ]
 
 
-def _unlimited(point: Mapping[str, Any]) -> bool:
+def _unlimited(point: ReturnLevel) -> bool:
     """Say whether an interval ends where the score does, far from the level."""
-    low, high = number(point.get("low")), number(point.get("high"))
-    open_end = str(point.get("kind", "")).endswith("largest possible change above")
+    low, high = number(point.low), number(point.high)
+    open_end = point.kind.endswith("largest possible change above")
     return open_end and (low is None or high is None or high - low > _CLOSE)
 
 
-def _quantiles(groups: Mapping[str, Mapping[str, Any]]) -> list[Block]:
+def _quantiles(groups: Mapping[str, TailShown]) -> list[Block]:
     rows: list[dict[str, Any]] = []
     for name, part in groups.items():
-        plot = part.get("quantile_plot") or {}
-        both = list(zip(plot.get("fitted") or (), plot.get("observed") or (), strict=True))
+        plot = part.quantile_plot
+        both = [] if plot is None else list(zip(plot.fitted, plot.observed, strict=True))
         step = max(1, len(both) // 80)
         kept = [*both[::step], *(both[-3:] if step > 1 else ())]
         rows += [{"x": number(a), "y": number(b), "series": name} for a, b in dict.fromkeys(kept)]
@@ -129,23 +122,20 @@ def _quantiles(groups: Mapping[str, Mapping[str, Any]]) -> list[Block]:
     ]
 
 
-def _table(groups: Mapping[str, Mapping[str, Any]]) -> Table:
+def _table(groups: Mapping[str, TailShown]) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for name, part in groups.items():
-        fit = part.get("fit") or {}
-        worst = part.get("observed_maximum") or {}
+        worst, fit = part.observed_maximum, part.fit
         rows.append(
             (
                 name,
-                part.get("rows"),
-                part.get("acd"),
-                (part.get("cvar") or {}).get("value"),
-                worst.get("value"),
-                worst.get("share_above_at_most"),
-                fit.get("k"),
-                fit.get("shape"),
-                fit.get("type"),
-                "nobody better off" if part.get("nobody_better_off") else part.get("doubt") or "yes",
+                part.rows,
+                part.acd,
+                part.cvar.value,
+                worst.value,
+                worst.share_above_at_most,
+                *((None, None, None) if fit is None else (fit.k, fit.shape, fit.type)),
+                "nobody better off" if part.nobody_better_off else part.doubt or "yes",
             )
         )
     return Table(

@@ -1,11 +1,13 @@
-"""What an inconclusive comparison could have shown, and how many more rows of which group would decide."""
+"""What an inconclusive finding could have shown, and how many more rows of which group would decide."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Protocol
+
+from scipy import special
 
 from evenhand.audits.margin import Margin
 from evenhand.inference.power.designs import Binomials, Correlation, Design, Pair
@@ -13,12 +15,32 @@ from evenhand.inference.power.detectable import detectable, rows_for
 from evenhand.inference.power.pilot import design_of
 from evenhand.inference.samples import Samples
 from evenhand.results import Interval
+from evenhand.results.evidence import Part
 
 # Rows of one group alone are named unless they are this many times those of both groups together.
 _TOO_MANY = 3
 # Nobody gathers this many times the present rows: beyond, what the data rule out already is said instead.
 _HOPELESS = 100
 POWER = 0.8  # the chance of showing a difference that planning sentences speak of
+
+
+class Asked(Protocol):
+    """What planning needs of an audit's options."""
+
+    @property
+    def ratio(self) -> bool:
+        """Whether ratios are compared."""
+        ...
+
+    @property
+    def margin(self) -> Margin | None:
+        """What counts as negligible."""
+        ...
+
+    @property
+    def alpha(self) -> float:
+        """Error rate."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,12 +62,41 @@ class Rows:
     alone: float
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RowsNeeded(Part):
+    """How many rows of each group would show something: at their present ratio, and of one group alone."""
+
+    at_this_ratio: Mapping[str, float]
+    one_group: Mapping[str, float] | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SampleSize(Part):
+    """What could have been detected, and how many rows would decide; of a correlation, rows by attribute."""
+
+    power: float | None = None
+    detectable: float | None = None
+    rows_to_show_difference: RowsNeeded | Mapping[str, float] | None = None
+    rows_to_show_equivalence: RowsNeeded | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planning:
     """A sentence or two, and the numbers in it."""
 
     words: str = ""
-    numbers: dict[str, Any] = field(default_factory=dict)
+    numbers: SampleSize = field(default_factory=SampleSize)
+
+
+def least_by_normal(error: float, alpha: float, *, two_sided: bool) -> float:
+    """Return the value that a normal test with this standard error shows with probability `POWER`.
+
+    Examples
+    --------
+    >>> round(least_by_normal(0.1, 0.05, two_sided=True), 3)
+    0.28
+    """
+    return float(special.ndtri(1 - (alpha / 2 if two_sided else alpha)) + special.ndtri(POWER)) * error
 
 
 def rows_to_show(design: Design, rows: Pair, values: Pair, alpha: float, power: float, margin: Margin | None) -> Rows:
@@ -85,15 +136,7 @@ def rows_to_show(design: Design, rows: Pair, values: Pair, alpha: float, power: 
 
 
 def plan_pair(
-    samples: Samples,
-    a: int,
-    b: int,
-    names: tuple[str, str],
-    interval: Interval | None = None,
-    *,
-    ratio: bool,
-    margin: Margin | None,
-    alpha: float,
+    samples: Samples, pair: tuple[int, int], names: tuple[str, str], options: Asked, interval: Interval | None = None
 ) -> Planning:
     """Say what a comparison of two groups could have shown.
 
@@ -101,24 +144,21 @@ def plan_pair(
     ----------
     samples : Samples
         The groups' values.
-    a, b : int
+    pair : tuple of int
         The group and its reference.
     names : tuple of str
         Theirs.
+    options : Asked
+        Ratio or difference, margin, error rate.
     interval : Interval, optional
         What the data rule out already, said where more rows would be too many.
-    ratio : bool
-        Whether ratios are reported.
-    margin : Margin or None
-        What counts as negligible.
-    alpha : float
-        Error rate.
 
     Returns
     -------
     Planning
         Empty where the variance is not known.
     """
+    (a, b), ratio, margin, alpha = pair, options.ratio, options.margin, options.alpha
     design = design_of(samples, a, b, exact=False)
     if design is None:
         return Planning()
@@ -134,16 +174,16 @@ def plan_pair(
         size = f"ratio of {(values[1] + least) / values[1]:.2g}" if ratio else f"difference of {abs(least):.2g}"
         purpose = "" if margin is None else " to differ from none"
         said = f"A {size} would have been shown{purpose} 4 times in 5 (before correction for multiplicity)."
-    numbers: dict[str, Any] = {"power": POWER, "detectable": least}
+    numbers = SampleSize(power=POWER, detectable=least)
     asked: list[tuple[str, Rows]] = []
     if values[0] != values[1]:
         seen = rows_to_show(design, rows, values, alpha, POWER, None)
-        numbers["rows_to_show_difference"] = _numbers(seen, names)
+        numbers = replace(numbers, rows_to_show_difference=_numbers(seen, names))
         if margin is None:
             asked.append(("To show a difference as large as the one seen", seen))
     if margin is not None:
         inside = rows_to_show(design, rows, (values[1], values[1]), alpha, POWER, margin)
-        numbers["rows_to_show_equivalence"] = _numbers(inside, names)
+        numbers = replace(numbers, rows_to_show_equivalence=_numbers(inside, names))
         asked.append(("To show equivalence if the groups do not differ", inside))
     for purpose, needed in asked:
         hopeless = sum(needed.both) > _HOPELESS * sum(rows)
@@ -210,10 +250,10 @@ def plan_correlation(
     if math.isnan(least):
         return Planning(words=f"With {rows:,} rows no correlation would have been shown 4 times in 5.")
     said = f"With {rows:,} rows a correlation of about {least:.2g} would have been shown 4 times in 5."
-    numbers: dict[str, Any] = {"power": POWER, "detectable": least}
+    numbers = SampleSize(power=POWER, detectable=least)
     if correlation:
         seen = rows_to_show(design, pair, (correlation, 0.0), alpha, POWER, None)
-        numbers["rows_to_show_difference"] = {name: seen.alone}
+        numbers = replace(numbers, rows_to_show_difference={name: seen.alone})
         if seen.alone > _HOPELESS * rows:
             said += ruled_out("To show a correlation as large as the one seen", interval, "correlations")
         elif seen.alone > rows:
@@ -221,11 +261,11 @@ def plan_correlation(
     return Planning(words=said, numbers=numbers)
 
 
-def _numbers(rows: Rows, names: tuple[str, str]) -> dict[str, Any]:
-    return {
-        "at_this_ratio": dict(zip(names, rows.both, strict=True)),
-        "one_group": None if rows.limiting is None else {names[rows.limiting]: rows.alone},
-    }
+def _numbers(rows: Rows, names: tuple[str, str]) -> RowsNeeded:
+    return RowsNeeded(
+        at_this_ratio=dict(zip(names, rows.both, strict=True)),
+        one_group=None if rows.limiting is None else {names[rows.limiting]: rows.alone},
+    )
 
 
 def _rows_words(purpose: str, needed: Rows, present: Pair, names: tuple[str, str]) -> str:

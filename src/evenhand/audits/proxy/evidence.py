@@ -1,0 +1,130 @@
+"""What stands behind a finding of the proxy audit: of the gap itself, and of what each feature carries of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from evenhand.results import Interval
+from evenhand.results.evidence import Ends, Evidence, Part
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Rank(Part):
+    """A feature's rank by its proxy score, the ranks it may have, and how often it comes first."""
+
+    rank: int
+    rank_low: int | None
+    rank_high: int | None
+    first: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LevelInfluence(Part):
+    """The influence of people at one level of a feature; shares only of levels that are categories."""
+
+    level: str
+    influence: float
+    share_group: float | None = None
+    share_reference: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FeatureRow(Part):
+    """One feature in the table of all; `measure` names its finding."""
+
+    measure: str
+    feature: str
+    carried: float
+    carried_share: float
+    interval: Interval | None
+    pvalue: float
+    score: float
+    score_interval: Ends | None
+    signed_score: float
+    association: float
+    association_pvalue: float
+    ranking: Rank
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PairScore(Part):
+    """The proxy score of two features together, and by how much it exceeds the larger of theirs."""
+
+    features: tuple[str, ...]
+    score: float
+    beyond_the_larger: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CounterfactualMean(Part):
+    """The mean of a column, or of one of its levels, in three populations."""
+
+    feature: str
+    level: str
+    group: float
+    counterfactual: float
+    reference: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GapPath(Part):
+    """The gap step by step as the group is reweighted."""
+
+    gap: tuple[float, ...]
+    held_out: tuple[float, ...]
+    effective_rows: tuple[float, ...]
+    steps: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Counterfactual(Part):
+    """The population that would show no gap, and how far the descent towards it came."""
+
+    means: tuple[CounterfactualMean, ...]
+    path: GapPath
+    effective_rows: float
+    rows: int
+    stopped: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GapEvidence(Evidence):
+    """Of the gap; how the fitted models are calibrated describes itself."""
+
+    kind: str
+    nuisance: Mapping[str, Any] | None = None
+    features: tuple[FeatureRow, ...] | None = None
+    pairs: tuple[PairScore, ...] | None = None
+    counterfactual: Counterfactual | None = None
+    records_averaged: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NamedFeature(Evidence):
+    """Of a feature about which nothing can be computed."""
+
+    kind: str
+    feature: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FeatureEvidence(NamedFeature):
+    """Of what a feature carries."""
+
+    carried: float
+    carried_share: float
+    interval: Interval | None
+    standard_error: float
+    pvalue: float
+    carried_pvalue: float
+    gap_pvalue: float
+    score: float
+    score_interval: Ends | None
+    signed_score: float
+    ranking: Rank
+    no_interval: str
+    association: float
+    association_pvalue: float
+    levels: tuple[LevelInfluence, ...]
