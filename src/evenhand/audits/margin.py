@@ -127,16 +127,7 @@ def pvalue_beyond(interval_at: Callable[[float], Interval], margin: Margin) -> f
 
 
 def is_ratio(measure: str) -> bool:
-    """Say whether a measure's null value is 1 and not 0.
-
-    Parameters
-    ----------
-    measure : str
-        Of a finding.
-
-    Returns
-    -------
-    bool
+    """Say whether the null value of a finding's measure is 1 and not 0.
 
     Examples
     --------

@@ -101,15 +101,6 @@ class Document:
 def shown(value: Cell) -> str:
     """Write a cell for reading: four significant digits, no false precision.
 
-    Parameters
-    ----------
-    value : str, number, Verdict or None
-        The cell.
-
-    Returns
-    -------
-    str
-
     Examples
     --------
     >>> shown(0.123456), shown(12345), shown(None), shown(1.0e-9)
@@ -135,16 +126,7 @@ def shown(value: Cell) -> str:
 
 
 def p_value(value: float) -> PValue | None:
-    """Return a p-value as a cell.
-
-    Parameters
-    ----------
-    value : float
-        NaN for none.
-
-    Returns
-    -------
-    PValue or None
+    """Return a p-value as a cell, None where it is NaN.
 
     Examples
     --------
@@ -155,16 +137,7 @@ def p_value(value: float) -> PValue | None:
 
 
 def compared(groups: Sequence[str]) -> str:
-    """Name the groups of a finding in few words.
-
-    Parameters
-    ----------
-    groups : sequence of str
-        The reference last.
-
-    Returns
-    -------
-    str
+    """Name the groups of a finding, the reference last, in few words.
 
     Examples
     --------
@@ -180,17 +153,7 @@ def compared(groups: Sequence[str]) -> str:
 
 
 def findings_table(section: Section) -> Table:
-    """Return the table of all findings of a section, each with the way to its evidence.
-
-    Parameters
-    ----------
-    section : Section
-        Of one audit.
-
-    Returns
-    -------
-    Table
-    """
+    """Return the table of all findings of a section, each with the way to its evidence."""
     entries = section.entries[: section.most_rows]
     plain = any(entry.finding.interval is not None for entry in entries)
     adjusted = any(entry.interval is not None for entry in entries)

@@ -72,15 +72,7 @@ class Thresholds:
 def spread_thresholds(data: AuditData) -> Thresholds | None:
     """Spread thresholds over the scores, with as many people between any two of them.
 
-    Parameters
-    ----------
-    data : AuditData
-        Scores and decisions.
-
-    Returns
-    -------
-    Thresholds or None
-        None without scores or decisions, with sampling weights, or when all scores are equal.
+    There are none without scores or decisions, with sampling weights, or when all scores are equal.
 
     Examples
     --------
