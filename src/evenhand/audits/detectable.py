@@ -45,21 +45,12 @@ class Asked(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """How many rows would show something.
+    """How many rows would show something."""
 
-    Parameters
-    ----------
-    both : tuple of float
-        Rows of both groups at their present ratio; NaN where no number suffices.
-    limiting : int or None
-        The one group whose rows alone would do with the fewest more; None where one group is not enough.
-    alone : float
-        That group's rows, all together; NaN where one group is not enough.
-    """
-
-    both: Pair
+    both: Pair  # rows of both groups at their present ratio; NaN where no number suffices
+    # The one group whose rows alone would do with the fewest more; None where one group is not enough.
     limiting: int | None
-    alone: float
+    alone: float  # that group's rows, all together; NaN where one group is not enough
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -14,23 +14,12 @@ IntervalAt = Callable[[float], Interval]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Raw:
-    """A finding before it is judged, with what stands behind it.
+    """A finding before it is judged, with what stands behind it."""
 
-    Parameters
-    ----------
-    finding : Finding
-        Without adjusted p-value and verdict, unless it is not computable.
-    evidence : Evidence
-        See `evenhand.audits.verdict`.
-    interval_at : callable or None
-        From a level to the finding's interval at that level.
-    pair : tuple
-        Metric, attribute and the codes compared; the key for a joint adjustment in the group audit.
-    """
-
-    finding: Finding
-    evidence: Evidence
-    interval_at: IntervalAt | None = None
+    finding: Finding  # without adjusted p-value and verdict, unless it is not computable
+    evidence: Evidence  # see `evenhand.audits.verdict`
+    interval_at: IntervalAt | None = None  # from a level to the finding's interval at that level
+    # Metric, attribute and the codes compared; the key for a joint adjustment in the group audit.
     pair: tuple[str, str, int, int] | None = None
 
 

@@ -15,22 +15,13 @@ _HALVINGS = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Margin:
-    """The range of differences or ratios that count as no disparity.
+    """The range of differences or ratios that count as no disparity."""
 
-    Parameters
-    ----------
-    value : float
-        As the user said it: the largest difference, or the smallest ratio.
-    low, high : float
-        The ends of the range.
-    ratio : bool
-        Whether it bounds a ratio.
-    """
-
-    value: float
+    value: float  # as the user said it: the largest difference, or the smallest ratio
+    # low, high: the ends of the range.
     low: float
     high: float
-    ratio: bool
+    ratio: bool  # whether it bounds a ratio
 
 
 def parse_margin(margin: float | str | Margin | None) -> Margin | None:
@@ -136,16 +127,7 @@ def pvalue_beyond(interval_at: Callable[[float], Interval], margin: Margin) -> f
 
 
 def is_ratio(measure: str) -> bool:
-    """Say whether a measure's null value is 1 and not 0.
-
-    Parameters
-    ----------
-    measure : str
-        Of a finding.
-
-    Returns
-    -------
-    bool
+    """Say whether the null value of a finding's measure is 1 and not 0.
 
     Examples
     --------

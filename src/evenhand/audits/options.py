@@ -30,42 +30,18 @@ REQUIRED: Any = inspect.Parameter.empty
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What is declared of an option beside its type and its default.
+    """What is declared of an option beside its type and its default."""
 
-    Parameters
-    ----------
-    help : str
-        What it is for, in whole sentences.
-    kind : str
-        What it may be, as documentation says it; read from the type hint where empty.
-    words : tuple of str
-        The texts allowed; any where empty.
-    least : float, optional
-        The smallest number allowed.
-    above : float, optional
-        Numbers must be larger.
-    between : tuple of float, optional
-        Numbers must lie inside, ends excluded.
-    within : tuple of float, optional
-        The same, but the lower end is allowed.
-    positional : bool
-        May be given without its name.
-    recorded : bool
-        Is written into the result's options.
-    offer : tuple of object and str, optional
-        An example and what it does, as a comment of ``evenhand plan``.
-    """
-
-    help: str = ""
-    kind: str = ""
-    words: tuple[str, ...] = ()
-    least: float | None = None
-    above: float | None = None
-    between: tuple[float, float] | None = None
-    within: tuple[float, float] | None = None
-    positional: bool = False
-    recorded: bool = True
-    offer: tuple[Any, str] | None = None
+    help: str = ""  # what it is for, in whole sentences
+    kind: str = ""  # what it may be, as documentation says it; read from the type hint where empty
+    words: tuple[str, ...] = ()  # the texts allowed; any where empty
+    least: float | None = None  # the smallest number allowed
+    above: float | None = None  # numbers must be larger
+    between: tuple[float, float] | None = None  # numbers must lie inside, ends excluded
+    within: tuple[float, float] | None = None  # the same, but the lower end is allowed
+    positional: bool = False  # may be given without its name
+    recorded: bool = True  # is written into the result's options
+    offer: tuple[Any, str] | None = None  # an example and what it does, as a comment of `evenhand plan`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

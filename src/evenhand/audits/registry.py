@@ -25,62 +25,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hypothesis:
-    """The null hypothesis of one kind of finding.
+    """The null hypothesis of one kind of finding."""
 
-    Parameters
-    ----------
-    measure : str
-        Of which findings.
-    null : str
-        What is assumed until the data speak against it, without a margin.
-    margin : str
-        The same with a margin; empty where there is none.
-    default : str
-        The margin by default.
-    """
-
-    measure: str
-    null: str
-    margin: str = ""
-    default: str = "none"
+    measure: str  # of which findings
+    null: str  # what is assumed until the data speak against it, without a margin
+    margin: str = ""  # the same with a margin; empty where there is none
+    default: str = "none"  # the margin by default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """One audit.
+    """One audit."""
 
-    Parameters
-    ----------
-    name : str
-        In plans, on the command line and in findings.
-    question, method : str
-        What it asks and how it answers, as the report says it.
-    sources : tuple of str
-        Keys of the report's bibliography.
-    needs : tuple of callable
-        What it cannot run without, in the order in which it is asked.
-    hypotheses : tuple of Hypothesis
-        What its findings test.
-    measures : mapping of str to str
-        What its findings are called, with the meaning where no metric of the catalogue has the name; empty for an audit
-        of the catalogue's metrics.
-    share : float
-        Of the error, before it is divided by the shares of the run.
-    explains : bool
-        Whether it explains a difference between groups and waits until one is shown.
-    without_outcome : mapping
-        Options that make it run where no outcome of two values is known.
-    """
-
-    name: str
+    name: str  # in plans, on the command line and in findings
+    # question, method: what it asks and how it answers, as the report says it.
     question: str
     method: str
-    sources: tuple[str, ...]
-    needs: tuple[needs.Need, ...]
-    hypotheses: tuple[Hypothesis, ...]
+    sources: tuple[str, ...]  # keys of the report's bibliography
+    needs: tuple[needs.Need, ...]  # what it cannot run without, in the order in which it is asked
+    hypotheses: tuple[Hypothesis, ...]  # what its findings test
+    # What its findings are called, with the meaning where no metric of the catalogue has the name; empty for an audit
+    # of the catalogue's metrics.
     measures: Mapping[str, str] = field(default_factory=dict)
-    share: float = 1.0
-    explains: bool = False
+    share: float = 1.0  # of the error, before it is divided by the shares of the run
+    explains: bool = False  # whether it explains a difference between groups and waits until one is shown
+    # Options that make it run where no outcome of two values is known.
     without_outcome: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -66,13 +66,6 @@ class OneSided:
     Called with a level it returns the interval from a lower limit upwards, which shows a value beyond the tolerance;
     `inside` returns the one up to an upper limit, which shows a value inside it.
 
-    Parameters
-    ----------
-    lower, upper : callable
-        From the chance that the limit is wrong to the limit.
-    kind : str
-        How the limits are made.
-
     Examples
     --------
     >>> limits = OneSided(lower=lambda tail: 1.1, upper=lambda tail: 1.2, kind="exact, one-sided")
@@ -80,9 +73,10 @@ class OneSided:
     (inf, 1.2)
     """
 
+    # lower, upper: from the chance that the limit is wrong to the limit.
     lower: Callable[[float], float]
     upper: Callable[[float], float]
-    kind: str
+    kind: str  # how the limits are made
 
     def __call__(self, level: float) -> Interval:
         """Return the interval from the lower limit upwards."""

@@ -13,24 +13,15 @@ _AT_FLOOR = 1 + 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What the tests say about one finding.
+    """What the tests say about one finding."""
 
-    Parameters
-    ----------
-    alpha : float
-        Error rate over all findings.
-    beyond, inside, differs : float
-        Adjusted p-values against "it is at the null value or inside the margin", "it lies outside the margin" and
-        "it is at the null value"; NaN where not asked.
-    waits_for : str
-        The audit that has to show something before this finding is tested; empty where it is tested.
-    """
-
-    alpha: float
+    alpha: float  # error rate over all findings
+    # beyond, inside, differs: adjusted p-values against "it is at the null value or inside the margin", "it lies
+    # outside the margin" and "it is at the null value"; NaN where not asked.
     beyond: float
     inside: float = math.nan
     differs: float = math.nan
-    waits_for: str = ""
+    waits_for: str = ""  # the audit that has to show something before this finding is tested; empty where it is tested
 
 
 def sentence(finding: Finding, evidence: Evidence, known: Judgement, interval: Interval | None) -> str:

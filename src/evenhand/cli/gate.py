@@ -20,24 +20,12 @@ _SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """One ``--fail-on``.
+    """One ``--fail-on``."""
 
-    Parameters
-    ----------
-    word : str
-        As the user wrote it.
-    audit : str
-        Only findings of this audit; empty for all.
-    measure : str
-        Only findings of this metric or measure; empty for all.
-    verdict : Verdict
-        The verdict that breaks the build.
-    """
-
-    word: str
-    audit: str
-    measure: str
-    verdict: Verdict
+    word: str  # as the user wrote it
+    audit: str  # only findings of this audit; empty for all
+    measure: str  # only findings of this metric or measure; empty for all
+    verdict: Verdict  # the verdict that breaks the build
 
     def covers(self, finding: Finding) -> bool:
         """Say whether a finding is one this gate looks at: ``fnr`` also covers its ratio, global and feature forms."""

@@ -23,27 +23,16 @@ from evenhand.kernels.counts.binomial import normal_quantile
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Function(Form):
-    """A function of the cells.
-
-    Parameters
-    ----------
-    function : callable
-        Tables (..., C) of floats to values (...).
-    strata : ndarray of int, shape (C,)
-        The outcome of each cell.
-    prior : float
-        Rows added to each stratum of a group, spread like the pooled rows, before the cells are moved, so
-        that no cell is empty; the group's stratum is then scaled back to its size.
-    shrink : float
-        Rows added to each cell before an interval is taken, as Agresti and Caffo (2000) do for two
-        proportions.
-    """
+    """A function of the cells."""
 
     permute = "all"
 
-    function: Callable[[FloatArray], FloatArray]
-    strata: IntArray
+    function: Callable[[FloatArray], FloatArray]  # tables (..., C) of floats to values (...)
+    strata: IntArray  # (C,): the outcome of each cell
+    # Rows added to each stratum of a group, spread like the pooled rows, before the cells are moved, so that no cell is
+    # empty; the group's stratum is then scaled back to its size.
     prior: float = 1.0
+    # Rows added to each cell before an interval is taken, as Agresti and Caffo (2000) do for two proportions.
     shrink: float = 1.0
 
     def value(self, tables: FloatArray) -> FloatArray:

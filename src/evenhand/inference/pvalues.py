@@ -20,42 +20,22 @@ ALTERNATIVES = ("two-sided", "greater", "less")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TestResult:
-    """One test's answer.
-
-    Parameters
-    ----------
-    statistic : float
-        The studentised value; NaN where undefined.
-    pvalue : float
-        NaN where undefined.
-    method : str
-        How the p-value was made, in words a reader understands.
-    exact : bool
-        True when the whole permutation distribution was enumerated or summed.
-    n_resamples : int
-        Random draws made; 0 when exact or by a limit law.
-    floor : float
-        The smallest p-value this test could have given on data of this size.
-    pvalue_low, pvalue_high : float
-        99 % Monte-Carlo interval of the p-value; equal to it when no draws were made.
-    null : ndarray
-        The statistic on permuted data (at most a few thousand values, for drawing); empty when none.
-    warnings : tuple of str
-        Where this test is known to be less reliable and the data are there.
-    """
+    """One test's answer."""
 
     __test__ = False  # a name pytest would collect
 
-    statistic: float
-    pvalue: float
-    method: str
-    exact: bool
-    n_resamples: int = 0
-    floor: float = 0.0
+    statistic: float  # the studentised value; NaN where undefined
+    pvalue: float  # NaN where undefined
+    method: str  # how the p-value was made, in words a reader understands
+    exact: bool  # True when the whole permutation distribution was enumerated or summed
+    n_resamples: int = 0  # random draws made; 0 when exact or by a limit law
+    floor: float = 0.0  # the smallest p-value this test could have given on data of this size
+    # pvalue_low, pvalue_high: 99 % Monte-Carlo interval of the p-value; equal to it when no draws were made.
     pvalue_low: float = math.nan
     pvalue_high: float = math.nan
+    # The statistic on permuted data (at most a few thousand values, for drawing); empty when none.
     null: FloatArray = field(default_factory=lambda: np.empty(0))
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()  # where this test is known to be less reliable and the data are there
 
     def __post_init__(self) -> None:
         for name in ("pvalue_low", "pvalue_high"):

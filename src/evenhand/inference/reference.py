@@ -184,13 +184,6 @@ def _ends(null: FloatArray, allowed: int) -> tuple[float, float]:
 class Reference:
     """One or two laws; the larger p-value counts.
 
-    Parameters
-    ----------
-    law : Law or None
-        A law in closed form.
-    null : Drawn, Listed or None
-        A permutation law.
-
     Examples
     --------
     >>> from evenhand.inference.skewed_student import Lean
@@ -198,8 +191,8 @@ class Reference:
     0.05
     """
 
-    law: Law | None
-    null: Drawn | Listed | None
+    law: Law | None  # a law in closed form
+    null: Drawn | Listed | None  # a permutation law
 
     def tail(self, statistic: float, side: str) -> float:
         """Return the larger one-sided p-value."""

@@ -29,43 +29,26 @@ MORE_WORK, MORE = 50_000_000, 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draws:
-    """How a reference distribution is made.
+    """How a reference distribution is made."""
 
-    Parameters
-    ----------
-    n_resamples : int
-        Random permutations where the distribution is not summed exactly. With method "auto" a small p-value gets up
-        to ten times as many, and many rows get fewer, at least 1999; the result says how many.
-    seed : int
-        See `evenhand.kernels.shared.seeds`.
-    name : str
-        Names the random stream; the metric's name, never a group's.
-    alternative : {"two-sided", "greater", "less"}
-        Of the difference (first sample minus second).
-    method : {"auto", "exact", "permutation", "limit"}
-        "auto" takes the best that holds its level: exact where it can be summed, the limit law where
-        its error is negligible, random permutations otherwise. For rates "auto" is the unconditional test whose
-        inversion is the interval, and "exact" the conditional one (permutations within the denominator, summed).
-    permute : {"auto", "denominator", "outcome", "all"}
-        Which rows may swap groups; "auto" is each metric's default.
-    variance : {"auto", "null", "unpooled", "none"}
-        Whether the studentising variance is restricted to the null; "unpooled" is the form printed
-        in the paper and "none" does not studentise: both are kept for reproduction only.
-    midp : bool
-        Count half of the probability of ties: less conservative, no longer guaranteed.
-    workers : int
-        Threads; the answer does not depend on it.
-    """
-
+    # Random permutations where the distribution is not summed exactly. With method "auto" a small p-value gets up to
+    # ten times as many, and many rows get fewer, at least 1999; the result says how many.
     n_resamples: int = 9999
-    seed: int = 0
-    name: str = ""
-    alternative: str = "two-sided"
+    seed: int = 0  # see `evenhand.kernels.shared.seeds`
+    name: str = ""  # names the random stream; the metric's name, never a group's
+    alternative: str = "two-sided"  # "two-sided", "greater", "less": of the difference (first sample minus second)
+    # "auto", "exact", "permutation", "limit": "auto" takes the best that holds its level: exact where it can be summed,
+    # the limit law where its error is negligible, random permutations otherwise. For rates "auto" is the unconditional
+    # test whose inversion is the interval, and "exact" the conditional one (permutations within the denominator,
+    # summed).
     method: str = "auto"
+    # "auto", "denominator", "outcome", "all": which rows may swap groups; "auto" is each metric's default.
     permute: str = "auto"
+    # "auto", "null", "unpooled", "none": whether the studentising variance is restricted to the null; "unpooled" is the
+    # form printed in the paper and "none" does not studentise: both are kept for reproduction only.
     variance: str = "auto"
-    midp: bool = False
-    workers: int = 1
+    midp: bool = False  # count half of the probability of ties: less conservative, no longer guaranteed
+    workers: int = 1  # threads; the answer does not depend on it
 
     def number(self, rows: int) -> int:
         """Return how many permutations are drawn when each moves so many rows.

@@ -32,13 +32,6 @@ NARROW = 0.1
 class Lean:
     """Law of a studentised value: Student's t after Hall's transformation with the worst lean of a range.
 
-    Parameters
-    ----------
-    low, high : float
-        The range of the lean; both 0 for Student's law itself.
-    df : float
-        Degrees of freedom; infinite for the normal law.
-
     Examples
     --------
     >>> round(Lean(0.0, 0.0, math.inf).tail(1.644854, "greater"), 5)
@@ -47,9 +40,10 @@ class Lean:
     True
     """
 
+    # low, high: the range of the lean; both 0 for Student's law itself.
     low: float = 0.0
     high: float = 0.0
-    df: float = math.inf
+    df: float = math.inf  # degrees of freedom; infinite for the normal law
 
     @property
     def most(self) -> float:
@@ -102,21 +96,11 @@ def _hall(value: FloatArray, lean: FloatArray | float) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
-    """Moments of a group's residuals from which the lean of its mean follows.
+    """Moments of a group's residuals from which the lean of its mean follows."""
 
-    Parameters
-    ----------
-    rows : float
-        Number of rows, or their effective number where they are weighted.
-    variance : float
-        Of the mean.
-    moments : tuple of five floats
-        Mean of the second to sixth power of a row's residual.
-    """
-
-    rows: float
-    variance: float
-    moments: tuple[float, float, float, float, float]
+    rows: float  # number of rows, or their effective number where they are weighted
+    variance: float  # of the mean
+    moments: tuple[float, float, float, float, float]  # mean of the second to sixth power of a row's residual
 
     @property
     def skewness(self) -> float:

@@ -24,24 +24,12 @@ Measured = tuple[FloatArray, dict[str, Any]]  # distances, and how they were mea
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BoundaryDistance:
-    """Distances to the boundary and how they were measured.
+    """Distances to the boundary and how they were measured."""
 
-    Parameters
-    ----------
-    distance : ndarray, shape (n,)
-        At least 0; infinite where no move changes the decision.
-    decision : ndarray, shape (n,)
-        The model's decisions.
-    method : str
-        ``"linear"``, ``"kernel"``, ``"tree"`` or ``"search"``.
-    described : mapping
-        Method, norm, scale and accuracy, for the report.
-    """
-
-    distance: FloatArray
-    decision: FloatArray
-    method: str
-    described: Mapping[str, Any]
+    distance: FloatArray  # (n,): at least 0; infinite where no move changes the decision
+    decision: FloatArray  # (n,): the model's decisions
+    method: str  # `"linear"`, `"kernel"`, `"tree"` or `"search"`
+    described: Mapping[str, Any]  # method, norm, scale and accuracy, for the report
 
 
 def boundary_distance(

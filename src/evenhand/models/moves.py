@@ -20,35 +20,24 @@ SCALES = ("std", "range", "none")
 class Moves:
     """How people move towards the other decision.
 
-    Parameters
-    ----------
-    norm : {"l2", "l1", "linf"}
-        Length of a move.
-    scale : {"std", "range", "none"} or sequence of float
-        The unit of each feature: its standard deviation or range in the data, one, or given numbers.
-    method : {"auto", "linear", "kernel", "tree", "search"}
-        "auto" takes the formula that fits the model and searches otherwise.
-    categorical : sequence of str
-        Columns that jump at the price `delta` instead of moving; linear classifiers only.
-    delta : float
-        That price, in the units of the other features.
-    jumps : {"together", "each"}
-        One price for all columns together, or one for each that changes; see `evenhand.models.linear.plane_distance`.
-    starts, rounds : int
-        Effort of a search: rows to start towards, and rounds of improvement.
-
     Examples
     --------
     >>> Moves(norm="l1").unit(np.array([[0.0], [4.0]]))
     (array([2.]), 'standard deviations of the audited data')
     """
 
-    norm: str = "l2"
+    norm: str = "l2"  # "l2", "l1", "linf": length of a move
+    # "std", "range", "none" or a number each: the unit of each feature: its standard deviation or range in the data,
+    # one, or given numbers.
     scale: str | Sequence[float] = "std"
+    # "auto", "linear", "kernel", "tree", "search": "auto" takes the formula that fits the model and searches otherwise.
     method: str = "auto"
-    categorical: Sequence[str] = ()
-    delta: float = 1.0
+    categorical: Sequence[str] = ()  # columns that jump at the price `delta` instead of moving; linear classifiers only
+    delta: float = 1.0  # that price, in the units of the other features
+    # "together" or "each": one price for all columns together, or one for each that changes; see
+    # `evenhand.models.linear.plane_distance`.
     jumps: str = "together"
+    # starts, rounds: effort of a search: rows to start towards, and rounds of improvement.
     starts: int = 3
     rounds: int = 2
 

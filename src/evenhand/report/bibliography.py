@@ -7,20 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One work.
+    """One work."""
 
-    Parameters
-    ----------
-    authors, title, where : str
-        As printed.
-    address : str
-        Where it can be read, empty when not known.
-    """
-
+    # authors, title, where: as printed.
     authors: str
     title: str
     where: str
-    address: str = ""
+    address: str = ""  # where it can be read, empty when not known
 
     def __str__(self) -> str:
         return f"{self.authors}. {self.title}. {self.where}."

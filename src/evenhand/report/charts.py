@@ -80,21 +80,7 @@ class Charts:
 
 
 def picture(spec: dict[str, Any]) -> str:
-    """Draw a specification as SVG.
-
-    Parameters
-    ----------
-    spec : dict
-        Vega-Lite.
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    DrawingError
-        When it cannot be drawn.
+    """Draw a Vega-Lite specification as SVG, or raise `DrawingError` where it cannot be drawn.
 
     Examples
     --------
@@ -120,14 +106,7 @@ def _light(svg: str) -> str:
 def library() -> str:
     """Return the chart library as one script, safe inside a script element.
 
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    DrawingError
-        When it cannot be built.
+    `DrawingError` is raised where it cannot be built.
 
     Examples
     --------

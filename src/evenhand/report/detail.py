@@ -11,21 +11,11 @@ from evenhand.results import Finding, Verdict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detail:
-    """How much of a run a report lays out; the rest is in ``findings.json``.
+    """How much of a run a report lays out; the rest is in ``findings.json``."""
 
-    Parameters
-    ----------
-    evidence : int
-        Findings with their evidence; those that decide come first.
-    figures : int
-        Charts of one audit.
-    rows : int
-        Rows of one table of findings or groups.
-    """
-
-    evidence: int = 150
-    figures: int = 100
-    rows: int = 1000
+    evidence: int = 150  # findings with their evidence; those that decide come first
+    figures: int = 100  # charts of one audit
+    rows: int = 1000  # rows of one table of findings or groups
 
 
 def shorten(page: Document, detail: Detail) -> Document:

@@ -25,68 +25,32 @@ Cell = str | int | float | Verdict | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """One paragraph.
+    """One paragraph."""
 
-    Parameters
-    ----------
-    text : str
-        Plain text; names in it come from strangers.
-    kind : {"plain", "note", "warning"}
-        How loud it is.
-    """
-
-    text: str
-    kind: str = "plain"
+    text: str  # plain text; names in it come from strangers
+    kind: str = "plain"  # "plain", "note", "warning": how loud it is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table; a number keeps all its digits until it is drawn.
+    """A table; a number keeps all its digits until it is drawn."""
 
-    Parameters
-    ----------
-    title : str
-        What the rows are.
-    head : tuple of str
-        Names of the columns.
-    rows : tuple of tuple
-        Cells: texts, numbers, verdicts, None for an empty one.
-    links : tuple of str
-        One per row: where its first cell leads, empty for nowhere.
-    folded : bool
-        Whether it is opened by hand.
-    """
-
-    title: str
-    head: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    links: tuple[str, ...] = ()
-    folded: bool = False
+    title: str  # what the rows are
+    head: tuple[str, ...]  # names of the columns
+    rows: tuple[tuple[Cell, ...], ...]  # cells: texts, numbers, verdicts, None for an empty one
+    links: tuple[str, ...] = ()  # one per row: where its first cell leads, empty for nowhere
+    folded: bool = False  # whether it is opened by hand
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A chart as a Vega-Lite specification.
+    """A chart as a Vega-Lite specification."""
 
-    Parameters
-    ----------
-    title : str
-        What it shows.
-    caption : str
-        How to read it.
-    spec : mapping
-        One view, one layer of marks on another; the width is set where it is drawn.
-    table : Table
-        The numbers it draws.
-    legend : tuple of (str, str)
-        Name and colour of each series; a verdict is a name of its own.
-    """
-
-    title: str
-    caption: str
-    spec: Mapping[str, Any]
-    table: Table
-    legend: tuple[tuple[str | Verdict, str], ...] = ()
+    title: str  # what it shows
+    caption: str  # how to read it
+    spec: Mapping[str, Any]  # one view, one layer of marks on another; the width is set where it is drawn
+    table: Table  # the numbers it draws
+    legend: tuple[tuple[str | Verdict, str], ...] = ()  # name and colour of each series; a verdict is a name of its own
 
 
 Block = Text | Table | Figure
@@ -94,117 +58,48 @@ Block = Text | Table | Figure
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A finding with its place in the document and the evidence behind it.
+    """A finding with its place in the document and the evidence behind it."""
 
-    Parameters
-    ----------
-    key : str
-        The anchor of its evidence.
-    finding : Finding
-        What was found.
-    blocks : tuple of block
-        Its evidence.
-    interval : Interval or None
-        At the level at which the verdict was reached.
-    inside : float
-        Adjusted p-value for lying outside the margin; NaN without one.
-    """
-
-    key: str
-    finding: Finding
-    blocks: tuple[Block, ...]
-    interval: Interval | None = None
-    inside: float = math.nan
+    key: str  # the anchor of its evidence
+    finding: Finding  # what was found
+    blocks: tuple[Block, ...]  # its evidence
+    interval: Interval | None = None  # at the level at which the verdict was reached
+    inside: float = math.nan  # adjusted p-value for lying outside the margin; NaN without one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """One audit's part of the document.
+    """One audit's part of the document."""
 
-    Parameters
-    ----------
-    audit : str
-        Its name.
-    question : str
-        What it asks.
-    tally : mapping
-        Verdict to number of findings.
-    answers : tuple of str
-        The main findings, a sentence each.
-    blocks : tuple of block
-        Figures and tables for the whole audit.
-    entries : tuple of Entry
-        All findings.
-    method : str
-        How it works, what it assumes, when it fails.
-    sources : tuple of str
-        Keys of the bibliography.
-    most_rows : int
-        Findings in its table; the others are in ``findings.json``.
-    """
-
-    audit: str
-    question: str
-    tally: Mapping[Verdict, int]
-    answers: tuple[str, ...]
-    blocks: tuple[Block, ...]
-    entries: tuple[Entry, ...]
-    method: str
-    sources: tuple[str, ...]
-    most_rows: int = 1000
+    audit: str  # its name
+    question: str  # what it asks
+    tally: Mapping[Verdict, int]  # verdict to number of findings
+    answers: tuple[str, ...]  # the main findings, a sentence each
+    blocks: tuple[Block, ...]  # figures and tables for the whole audit
+    entries: tuple[Entry, ...]  # all findings
+    method: str  # how it works, what it assumes, when it fails
+    sources: tuple[str, ...]  # keys of the bibliography
+    most_rows: int = 1000  # findings in its table; the others are in `findings.json`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """A whole report.
+    """A whole report."""
 
-    Parameters
-    ----------
-    title : str
-        Its name.
-    headline : str
-        The answer in one sentence.
-    summary : tuple of Text
-        What the answer means and does not mean.
-    tally : mapping
-        Verdict to number of findings over all audits.
-    sections : tuple of Section
-        One per audit.
-    data : tuple of block
-        Rows used and dropped, groups and their sizes.
-    tested : Table
-        The null hypotheses.
-    facts : Table
-        What is needed to repeat the run.
-    references : tuple of (key, text, address)
-        The bibliography of the methods used.
-    glossary : tuple of (word, meaning)
-        Words and measures that occur.
-    """
-
-    title: str
-    headline: str
-    summary: tuple[Text, ...]
-    tally: Mapping[Verdict, int]
-    sections: tuple[Section, ...]
-    data: tuple[Block, ...]
-    tested: Table
-    facts: Table
-    references: tuple[tuple[str, str, str], ...]
-    glossary: tuple[tuple[str, str], ...] = field(default=())
+    title: str  # its name
+    headline: str  # the answer in one sentence
+    summary: tuple[Text, ...]  # what the answer means and does not mean
+    tally: Mapping[Verdict, int]  # verdict to number of findings over all audits
+    sections: tuple[Section, ...]  # one per audit
+    data: tuple[Block, ...]  # rows used and dropped, groups and their sizes
+    tested: Table  # the null hypotheses
+    facts: Table  # what is needed to repeat the run
+    references: tuple[tuple[str, str, str], ...]  # (key, text, address): the bibliography of the methods used
+    glossary: tuple[tuple[str, str], ...] = field(default=())  # (word, meaning): words and measures that occur
 
 
 def shown(value: Cell) -> str:
     """Write a cell for reading: four significant digits, no false precision.
-
-    Parameters
-    ----------
-    value : str, number, Verdict or None
-        The cell.
-
-    Returns
-    -------
-    str
 
     Examples
     --------
@@ -231,16 +126,7 @@ def shown(value: Cell) -> str:
 
 
 def p_value(value: float) -> PValue | None:
-    """Return a p-value as a cell.
-
-    Parameters
-    ----------
-    value : float
-        NaN for none.
-
-    Returns
-    -------
-    PValue or None
+    """Return a p-value as a cell, None where it is NaN.
 
     Examples
     --------
@@ -251,16 +137,7 @@ def p_value(value: float) -> PValue | None:
 
 
 def compared(groups: Sequence[str]) -> str:
-    """Name the groups of a finding in few words.
-
-    Parameters
-    ----------
-    groups : sequence of str
-        The reference last.
-
-    Returns
-    -------
-    str
+    """Name the groups of a finding, the reference last, in few words.
 
     Examples
     --------
@@ -276,17 +153,7 @@ def compared(groups: Sequence[str]) -> str:
 
 
 def findings_table(section: Section) -> Table:
-    """Return the table of all findings of a section, each with the way to its evidence.
-
-    Parameters
-    ----------
-    section : Section
-        Of one audit.
-
-    Returns
-    -------
-    Table
-    """
+    """Return the table of all findings of a section, each with the way to its evidence."""
     entries = section.entries[: section.most_rows]
     plain = any(entry.finding.interval is not None for entry in entries)
     adjusted = any(entry.interval is not None for entry in entries)

@@ -215,35 +215,19 @@ def forest(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """What surrounds the lines of a chart.
+    """What surrounds the lines of a chart."""
 
-    Parameters
-    ----------
-    x, y : str
-        What the axes measure.
-    none : float, optional
-        A solid line across: no difference.
-    dashed : sequence of float
-        Dashed lines across: a margin, a tolerance.
-    at : float, optional
-        A dashed upright line.
-    x_log, y_log : bool
-        Logarithmic axes.
-    x_values : sequence of float
-        Where the axis has marks; chosen by the chart library by default.
-    points : bool
-        Mark each value.
-    """
-
+    # x, y: what the axes measure.
     x: str
     y: str
-    none: float | None = None
-    dashed: Sequence[float] = ()
-    at: float | None = None
+    none: float | None = None  # a solid line across: no difference
+    dashed: Sequence[float] = ()  # dashed lines across: a margin, a tolerance
+    at: float | None = None  # a dashed upright line
+    # x_log, y_log: logarithmic axes.
     x_log: bool = False
     y_log: bool = False
-    x_values: Sequence[float] = ()
-    points: bool = False
+    x_values: Sequence[float] = ()  # where the axis has marks; chosen by the chart library by default
+    points: bool = False  # mark each value
 
 
 def lines(title: str, caption: str, rows: Sequence[Row], frame: Frame) -> Figure:

@@ -47,15 +47,9 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OpenPart(Part):
-    """A part that also has keys which another room describes, such as those of a fair metric.
+    """A part that also has keys which another room describes, such as those of a fair metric."""
 
-    Parameters
-    ----------
-    details : mapping
-        These keys; they are written among the part's own.
-    """
-
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)  # these keys; they are written among the part's own
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""

@@ -82,21 +82,9 @@ def joint_adjustment(raw: Sequence[Raw], data: AuditData, metrics: Sequence[Metr
 
 
 def influence(metric: Metric, data: AuditData, attribute: Attribute) -> FloatArray | None:
-    """Return how much one row of each record moves the metric's value in its own group.
+    """Return how much one row of each record moves the metric's value in its own group, shape (records,).
 
-    Parameters
-    ----------
-    metric : Metric
-        What is compared.
-    data : AuditData
-        Records.
-    attribute : Attribute
-        Whose groups.
-
-    Returns
-    -------
-    ndarray, shape (records,), or None
-        None where there is no closed form; 0 in groups without a value.
+    It is 0 in groups without a value, and None where there is no closed form.
 
     Examples
     --------

@@ -62,35 +62,17 @@ def with_curves(raw: Sequence[Raw], data: AuditData, metrics: Sequence[Metric]) 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Thresholds:
-    """Thresholds spread over the scores, and where each record stands among them.
+    """Thresholds spread over the scores, and where each record stands among them."""
 
-    Parameters
-    ----------
-    at : ndarray, shape (T,)
-        Decided 1 from here on.
-    reached : ndarray of int, shape (records,)
-        How many of the thresholds a record's score reaches.
-    used : float or None
-        The threshold of the decisions in the data, where one explains them all.
-    """
-
-    at: FloatArray
-    reached: IntArray
-    used: float | None
+    at: FloatArray  # (T,): decided 1 from here on
+    reached: IntArray  # (records,): how many of the thresholds a record's score reaches
+    used: float | None  # the threshold of the decisions in the data, where one explains them all
 
 
 def spread_thresholds(data: AuditData) -> Thresholds | None:
     """Spread thresholds over the scores, with as many people between any two of them.
 
-    Parameters
-    ----------
-    data : AuditData
-        Scores and decisions.
-
-    Returns
-    -------
-    Thresholds or None
-        None without scores or decisions, with sampling weights, or when all scores are equal.
+    There are none without scores or decisions, with sampling weights, or when all scores are equal.
 
     Examples
     --------

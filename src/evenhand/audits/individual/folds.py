@@ -26,46 +26,23 @@ LEAST_ROWS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Fold:
-    """Some people, the metric they are moved under and where they may go.
+    """Some people, the metric they are moved under and where they may go."""
 
-    Parameters
-    ----------
-    index : ndarray of int
-        The people who are moved.
-    rows : MetricRows
-        The rows the metric was learned from.
-    moved : MetricRows
-        The rows on which differences between groups are measured: those who are moved, where their groups are known.
-    metric : FairMetric
-        Who counts as similar.
-    box : Box
-        Where they may go.
-    """
-
-    index: IntArray
-    rows: MetricRows
+    index: IntArray  # the people who are moved
+    rows: MetricRows  # the rows the metric was learned from
+    # The rows on which differences between groups are measured: those who are moved, where their groups are known.
     moved: MetricRows
-    metric: FairMetric
-    box: Box
+    metric: FairMetric  # who counts as similar
+    box: Box  # where they may go
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Plan:
-    """The folds of an audit and the recipe behind them.
+    """The folds of an audit and the recipe behind them."""
 
-    Parameters
-    ----------
-    recipe : Similarity
-        With only the attributes that the inputs predict.
-    folds : tuple of Fold
-        One or two.
-    predicted : tuple of Predicted
-        How well the inputs predict each attribute; empty for a stated metric.
-    """
-
-    recipe: Similarity
-    folds: tuple[Fold, ...]
-    predicted: tuple[Predicted, ...]
+    recipe: Similarity  # with only the attributes that the inputs predict
+    folds: tuple[Fold, ...]  # one or two
+    predicted: tuple[Predicted, ...]  # how well the inputs predict each attribute; empty for a stated metric
 
 
 class NotPredictedError(DataError):

@@ -41,25 +41,14 @@ REACHES = (0.1, 0.25, 0.5, 1.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Moved:
-    """People before and after.
+    """People before and after."""
 
-    Parameters
-    ----------
-    end : ndarray, shape (people, inputs)
-        Where each was moved.
-    clock : ndarray, shape (checkpoints,)
-        Flow time, or share of the range searched; the last is the whole map.
-    log_loss, wrong : ndarray, shape (checkpoints, people)
-        On the way; the first is the start.
-    stopped : ndarray of bool, shape (people,)
-        Held at the edge of the observed range.
-    """
-
-    end: FloatArray
-    clock: FloatArray
+    end: FloatArray  # (people, inputs): where each was moved
+    clock: FloatArray  # (checkpoints,): flow time, or share of the range searched; the last is the whole map
+    # log_loss, wrong (checkpoints, people): on the way; the first is the start.
     log_loss: FloatArray
     wrong: FloatArray
-    stopped: BoolArray
+    stopped: BoolArray  # (people,): held at the edge of the observed range
 
     def take(self, index: IntArray) -> Moved:
         """Return some of the people."""

@@ -27,33 +27,15 @@ SPREAD = 4.0
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class People:
-    """Distinct people: inputs, outcome and sampling weight, with how many rows each stands for.
+    """Distinct people: inputs, outcome and sampling weight, with how many rows each stands for."""
 
-    Parameters
-    ----------
-    view : ModelView
-        The model; its `y` is that of the distinct people.
-    X : ndarray, shape (people, inputs)
-        In the coordinates they are moved in, sorted.
-    count : ndarray, shape (people,)
-        Rows each stands for.
-    weight : ndarray or None
-        Sampling weight of each of those rows.
-    groups : tuple of GroupTable
-        Rows per person and group.
-    continuous : mapping of str to ndarray
-        Sum of each continuous attribute.
-    notes : tuple of str
-        What was decided on the user's behalf.
-    """
-
-    view: ModelView
-    X: FloatArray
-    count: FloatArray
-    weight: FloatArray | None
-    groups: tuple[GroupTable, ...]
-    continuous: Mapping[str, FloatArray]
-    notes: tuple[str, ...] = ()
+    view: ModelView  # the model; its `y` is that of the distinct people
+    X: FloatArray  # (people, inputs): in the coordinates they are moved in, sorted
+    count: FloatArray  # (people,): rows each stands for
+    weight: FloatArray | None  # sampling weight of each of those rows
+    groups: tuple[GroupTable, ...]  # rows per person and group
+    continuous: Mapping[str, FloatArray]  # sum of each continuous attribute
+    notes: tuple[str, ...] = ()  # what was decided on the user's behalf
 
     def learn(self, index: IntArray) -> MetricRows:
         """Return some of the people as rows a metric is learned from."""

@@ -37,19 +37,12 @@ STEP, WIDTH = math.log(math.log(2.0)), 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Refits:
-    """Errors that the learned metric adds, at each checkpoint of the map.
+    """Errors that the learned metric adds, at each checkpoint of the map."""
 
-    Parameters
-    ----------
-    loss, wrong : tuple of MapError
-        For the mean ratio and for the rate of errors after.
-    told : mapping
-        What the report says: refits made and failed, angles of their directions, ratios under them.
-    """
-
+    # loss, wrong: for the mean ratio and for the rate of errors after.
     loss: tuple[MapError, ...]
     wrong: tuple[MapError, ...]
-    told: dict[str, Any]
+    told: dict[str, Any]  # what the report says: refits made and failed, angles of their directions, ratios under them
 
 
 def refit_errors(people: People, plan: Plan, moved: Moved, how: MapOptions, refits: int) -> Refits:

@@ -23,38 +23,21 @@ LIMITS = ("groups", "range", "none")
 class Box:
     """The observed range of the people a metric was learned from, and how far anybody may be moved inside it.
 
-    Parameters
-    ----------
-    directions : ndarray, shape (inputs, r)
-        The free directions of the metric, orthonormal.
-    low, high : ndarray, shape (r,)
-        Range of the coordinates along them.
-    reach : ndarray, shape (r,)
-        Farthest movement along each; infinite where only the range limits it.
-    column_low, column_high : ndarray, shape (inputs,)
-        Range of each input.
-    slack : ndarray, shape (inputs,)
-        Half a unit for yes-or-no inputs: nearer to a value that exists than to none.
-    two_values : ndarray of bool, shape (inputs,)
-        Inputs with two values that are no category of a larger column.
-    blocks : tuple of ndarray
-        Inputs that are the categories of one column.
-    shares : tuple of ndarray
-        Those of them that hold an attribute themselves and always sum to one.
-
     `directions`, `low`, `high` and `reach` may have a leading axis of variants, to which rows belong in equal runs.
     """
 
-    directions: FloatArray
+    directions: FloatArray  # (inputs, r): the free directions of the metric, orthonormal
+    # low, high (r,): range of the coordinates along them.
     low: FloatArray
     high: FloatArray
-    reach: FloatArray
+    reach: FloatArray  # (r,): farthest movement along each; infinite where only the range limits it
+    # column_low, column_high (inputs,): range of each input.
     column_low: FloatArray
     column_high: FloatArray
-    slack: FloatArray
-    two_values: BoolArray
-    blocks: tuple[IntArray, ...]
-    shares: tuple[IntArray, ...]
+    slack: FloatArray  # (inputs,): half a unit for yes-or-no inputs: nearer to a value that exists than to none
+    two_values: BoolArray  # (inputs,): inputs with two values that are no category of a larger column
+    blocks: tuple[IntArray, ...]  # inputs that are the categories of one column
+    shares: tuple[IntArray, ...]  # those of them that hold an attribute themselves and always sum to one
 
     def keep(self, X: FloatArray, start: FloatArray) -> FloatArray:
         """Bring positions back to the range of every direction and every input, and to the reach.

@@ -74,23 +74,12 @@ def as_distances(given: Distances | Mapping[str, Any] | None) -> Distances:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Boundary:
-    """Decisions and distances of all records, and what to tell about them.
+    """Decisions and distances of all records, and what to tell about them."""
 
-    Parameters
-    ----------
-    decision : ndarray of int, shape (records,)
-        Decisions, 0 or 1.
-    distance : ndarray, shape (records,)
-        At least 0, infinite allowed.
-    described : mapping
-        For the evidence and the options.
-    warnings, notes : tuple of str
-        For findings, and for the result.
-    """
-
-    decision: IntArray
-    distance: FloatArray
-    described: Mapping[str, Any]
+    decision: IntArray  # (records,): decisions, 0 or 1
+    distance: FloatArray  # (records,): at least 0, infinite allowed
+    described: Mapping[str, Any]  # for the evidence and the options
+    # warnings, notes: for findings, and for the result.
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 

@@ -68,24 +68,12 @@ class Criterion:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Rate:
-    """One group's rate of decision 1 among the rows of one outcome.
+    """One group's rate of decision 1 among the rows of one outcome."""
 
-    Parameters
-    ----------
-    group : str
-        Such as ``"sex=Female"``.
-    outcome : int or None
-        The outcome whose rows count; None for all rows.
-    cells : ndarray of bool, shape (U,)
-        Which values of U belong to it.
-    reference : bool
-        Whether the attribute's other groups are compared with it.
-    """
-
-    group: str
-    outcome: int | None
-    cells: BoolArray
-    reference: bool
+    group: str  # such as `"sex=Female"`
+    outcome: int | None  # the outcome whose rows count; None for all rows
+    cells: BoolArray  # (U,): which values of U belong to it
+    reference: bool  # whether the attribute's other groups are compared with it
 
     @property
     def words(self) -> str:
@@ -95,42 +83,19 @@ class Rate:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Conditions:
-    """A criterion on given records: which cell each belongs to, and what a cell does to the m conditions.
+    """A criterion on given records: which cell each belongs to, and what a cell does to the m conditions."""
 
-    Parameters
-    ----------
-    name : str
-        The criterion.
-    groups : tuple of str
-        Groups compared, references last.
-    code : ndarray of int, shape (records,)
-        Each record's value of U; negative where phi is 0.
-    mass : ndarray, shape (U, 2)
-        Mass with decision 0 and 1.
-    phi : ndarray, shape (U, m)
-        phi(u, mean of U).
-    influence : ndarray, shape (U, 2, m)
-        phi C + E[phi_z C] u, centred. [si2021] Theorem 1
-    contrasts : tuple of str
-        The conditions in words.
-    rates : tuple of Rate
-        The rates compared; empty for a criterion of one's own.
-    strata : tuple of tuple of int
-        For one attribute: the places in `rates` that must agree, reference first. Empty otherwise.
-    blocks : tuple of ndarray
-        Conditions that share no rows, solved apart.
-    """
-
-    name: str
-    groups: tuple[str, ...]
-    code: IntArray
-    mass: FloatArray
-    phi: FloatArray
-    influence: FloatArray
-    contrasts: tuple[str, ...]
-    rates: tuple[Rate, ...]
+    name: str  # the criterion
+    groups: tuple[str, ...]  # groups compared, references last
+    code: IntArray  # (records,): each record's value of U; negative where phi is 0
+    mass: FloatArray  # (U, 2): mass with decision 0 and 1
+    phi: FloatArray  # (U, m): phi(u, mean of U)
+    influence: FloatArray  # (U, 2, m): phi C + E[phi_z C] u, centred. [si2021] Theorem 1
+    contrasts: tuple[str, ...]  # the conditions in words
+    rates: tuple[Rate, ...]  # the rates compared; empty for a criterion of one's own
+    # For one attribute: the places in `rates` that must agree, reference first. Empty otherwise.
     strata: tuple[tuple[int, ...], ...]
-    blocks: tuple[IntArray, ...]
+    blocks: tuple[IntArray, ...]  # conditions that share no rows, solved apart
 
     @property
     def value(self) -> FloatArray:

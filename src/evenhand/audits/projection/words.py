@@ -39,25 +39,14 @@ Laws = Sequence[tuple[float, float, Law]]  # factor, bandwidth, law; the one use
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Solved:
-    """A criterion on the records, the cheapest move that meets it, and what chance makes of its cost.
+    """A criterion on the records, the cheapest move that meets it, and what chance makes of its cost."""
 
-    Parameters
-    ----------
-    conditions : Conditions
-        The criterion.
-    cells, place : tuple of Cell, ndarray
-        Sorted records, and each record's cell.
-    found : Projection
-        The cheapest move.
-    laws : sequence of (float, float, Law)
-        Factor, bandwidth and limit law, the one used first.
-    """
-
-    conditions: Conditions
+    conditions: Conditions  # the criterion
+    # cells, place: sorted records, and each record's cell.
     cells: tuple[Cell, ...]
     place: IntArray
-    found: Projection
-    laws: Laws
+    found: Projection  # the cheapest move
+    laws: Laws  # (float, float, Law): factor, bandwidth and limit law, the one used first
 
 
 def tell(data: AuditData, solved: Solved, sample: Sample, options: ProjectionSetting, asked: Asked) -> Raw:

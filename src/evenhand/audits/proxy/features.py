@@ -42,44 +42,22 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FeaturePart:
-    """What one feature carries, and its proxy score.
+    """What one feature carries, and its proxy score."""
 
-    Parameters
-    ----------
-    block : Block
-        The feature.
-    carried : float
-        The part of the gap that goes through it; NaN where it cannot be known.
-    error : float
-        Its standard error; NaN where there is none.
-    gate : float
-        p-value of the gap: without a gap there is nothing to carry.
-    score : float
-        Proxy score, definition 5 with max minus min.
-    signed : float
-        Definition 5 with psi(second) - psi(first), times the sign of the gap: above 0 the second value
-        widens the gap. NaN for more than two levels.
-    score_low, score_high : float
-        Interval of the score; NaN where there is none.
-    association : float
-        Plain association with the group: Cramer's V, or the correlation of a number.
-    association_pvalue : float
-        Of that association.
-    profile : tuple of mapping
-        Per level: label, mean influence, share in the group and in the reference.
-    """
-
-    block: Block
-    carried: float
-    error: float
-    gate: float
-    score: float
+    block: Block  # the feature
+    carried: float  # the part of the gap that goes through it; NaN where it cannot be known
+    error: float  # its standard error; NaN where there is none
+    gate: float  # p-value of the gap: without a gap there is nothing to carry
+    score: float  # proxy score, definition 5 with max minus min
+    # Definition 5 with psi(second) - psi(first), times the sign of the gap: above 0 the second value widens the gap.
+    # NaN for more than two levels.
     signed: float
+    # score_low, score_high: interval of the score; NaN where there is none.
     score_low: float
     score_high: float
-    association: float
-    association_pvalue: float
-    profile: tuple[Mapping[str, Any], ...]
+    association: float  # plain association with the group: Cramer's V, or the correlation of a number
+    association_pvalue: float  # of that association
+    profile: tuple[Mapping[str, Any], ...]  # per level: label, mean influence, share in the group and in the reference
 
     def pvalue(self, margin: float) -> float:
         """For "there is no gap, or the feature carries at most the margin of it": the larger of the two."""

@@ -36,33 +36,15 @@ FAITHFUL = 0.9
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Fits:
-    """What was learned on a pair.
+    """What was learned on a pair."""
 
-    Parameters
-    ----------
-    sources : Sources
-        Where toggled predictions come from.
-    eta : ndarray, shape (records,)
-        Cross-fitted outcome probability under each record's own group; zeros when unused.
-    log_ratio : ndarray or None
-        Log ratio of the group's to the reference's density.
-    equations : mapping of str to Equation
-        Of the logistic fits.
-    known : bool
-        Whether toggled predictions are the model's own.
-    reports : mapping
-        Calibration of each fit.
-    no_interval : str
-        Why scores have no valid interval; empty where they have one.
-    """
-
-    sources: Sources
-    eta: FloatArray
-    log_ratio: FloatArray | None
-    equations: Mapping[str, Equation]
-    known: bool
-    reports: Mapping[str, Any]
-    no_interval: str = ""
+    sources: Sources  # where toggled predictions come from
+    eta: FloatArray  # (records,): cross-fitted outcome probability under each record's own group; zeros when unused
+    log_ratio: FloatArray | None  # log ratio of the group's to the reference's density
+    equations: Mapping[str, Equation]  # of the logistic fits
+    known: bool  # whether toggled predictions are the model's own
+    reports: Mapping[str, Any]  # calibration of each fit
+    no_interval: str = ""  # why scores have no valid interval; empty where they have one
 
     @property
     def linear(self) -> bool:
@@ -72,21 +54,11 @@ class Fits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nuisance:
-    """How nuisance models are learned.
+    """How nuisance models are learned."""
 
-    Parameters
-    ----------
-    learner : str or estimator
-        See `cross_fit`.
-    l2 : float
-        Penalty of logistic fits.
-    interactions : bool
-        Whether a logistic outcome model gets the products of features it is shown to miss.
-    """
-
-    learner: str | Any
-    l2: float
-    interactions: bool
+    learner: str | Any  # see `cross_fit`
+    l2: float  # penalty of logistic fits
+    interactions: bool  # whether a logistic outcome model gets the products of features it is shown to miss
 
 
 class _Record:

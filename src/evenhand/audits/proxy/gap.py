@@ -33,39 +33,17 @@ _LEAST = 1e-300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """The measured gap.
+    """The measured gap."""
 
-    Parameters
-    ----------
-    estimate : float
-        Group minus reference.
-    values : tuple of float
-        The group's and the reference's value.
-    interval : Interval or None
-        At the level asked for.
-    pvalue : float
-        For no gap.
-    method : str
-        How the p-value was made.
-    standard_error : float
-        For planning; NaN when not defined.
-    floor : float
-        The smallest p-value the test could have given.
-    draws : int
-        Random permutations behind it; 0 where none were needed.
-    interval_at : callable or None
-        Coverage in, interval out.
-    """
-
-    estimate: float
-    values: tuple[float, float]
-    interval: Interval | None
-    pvalue: float
-    method: str
-    standard_error: float
-    floor: float = 0.0
-    draws: int = 0
-    interval_at: Callable[[float], Interval] | None = None
+    estimate: float  # group minus reference
+    values: tuple[float, float]  # the group's and the reference's value
+    interval: Interval | None  # at the level asked for
+    pvalue: float  # for no gap
+    method: str  # how the p-value was made
+    standard_error: float  # for planning; NaN when not defined
+    floor: float = 0.0  # the smallest p-value the test could have given
+    draws: int = 0  # random permutations behind it; 0 where none were needed
+    interval_at: Callable[[float], Interval] | None = None  # coverage in, interval out
 
 
 def gap_of(pair: Pair, fits: Fits, form: Functional, *, level: float, draws: Draws, weighted: bool) -> Gap:

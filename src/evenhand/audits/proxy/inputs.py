@@ -22,17 +22,10 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Predictions:
-    """What the model, or the data, say of each record.
+    """What the model, or the data, say of each record."""
 
-    Parameters
-    ----------
-    scorer : callable or None
-        The model as a function of columns.
-    h, score : ndarray, shape (rows,)
-        Predictions, and the scores behind decisions.
-    """
-
-    scorer: Scorer | None
+    scorer: Scorer | None  # the model as a function of columns
+    # h, score (rows,): predictions, and the scores behind decisions.
     h: FloatArray
     score: FloatArray
 

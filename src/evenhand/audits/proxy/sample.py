@@ -22,46 +22,23 @@ BoolArray = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Pair:
-    """A group and its reference as records; identical rows are one record.
+    """A group and its reference as records; identical rows are one record."""
 
-    Parameters
-    ----------
-    design : Design
-        How features became columns.
-    fine : tuple of Block
-        The features over all their values, for what their distribution does; see `kernels.influence.value_grids`.
-    own : tuple of str
-        Features that are the group itself under any name: one value in the group, another in the reference.
-    X : ndarray, shape (records, columns)
-        Coded features.
-    inside : ndarray of bool, shape (records,)
-        Records of the group; the others are the reference's.
-    y, h : ndarray, shape (records,)
-        Outcome (NaN when there is none) and prediction.
-    score : ndarray, shape (records,)
-        The score behind a decision; the prediction itself when there is none.
-    count : ndarray of int, shape (records,)
-        Rows each record stands for.
-    unit : ndarray, shape (records,)
-        Sampling weight of each of its rows.
-    origin : ndarray of int, shape (records,)
-        A row of the data with these features.
-    fold : ndarray of int, shape (records,)
-        Fold of the record, sorted.
-    """
-
-    design: Design
+    design: Design  # how features became columns
+    # The features over all their values, for what their distribution does; see `kernels.influence.value_grids`.
     fine: tuple[Block, ...]
+    # Features that are the group itself under any name: one value in the group, another in the reference.
     own: tuple[str, ...]
-    X: FloatArray
-    inside: BoolArray
+    X: FloatArray  # (records, columns): coded features
+    inside: BoolArray  # (records,): records of the group; the others are the reference's
+    # y, h (records,): outcome (NaN when there is none) and prediction.
     y: FloatArray
     h: FloatArray
-    score: FloatArray
-    count: IntArray
-    unit: FloatArray
-    origin: IntArray
-    fold: IntArray
+    score: FloatArray  # (records,): the score behind a decision; the prediction itself when there is none
+    count: IntArray  # (records,): rows each record stands for
+    unit: FloatArray  # (records,): sampling weight of each of its rows
+    origin: IntArray  # (records,): a row of the data with these features
+    fold: IntArray  # (records,): fold of the record, sorted
 
     @property
     def weight(self) -> FloatArray:

@@ -29,21 +29,11 @@ _DETAILED = 50_000
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Scores:
-    """Proxy scores with what their uncertainty needs.
+    """Proxy scores with what their uncertainty needs."""
 
-    Parameters
-    ----------
-    toggles : Toggles
-        The scores.
-    covariance : ndarray, shape (blocks, blocks)
-        Of the scores.
-    rows : Rows
-        Records behind the slopes, and behind the means by level.
-    """
-
-    toggles: Toggles
-    covariance: FloatArray
-    rows: Rows
+    toggles: Toggles  # the scores
+    covariance: FloatArray  # (blocks, blocks): of the scores
+    rows: Rows  # records behind the slopes, and behind the means by level
 
 
 def score_blocks(blocks: Sequence[Block], pair: Pair, fits: Fits, at: Centre, averaged: IntArray) -> Scores:

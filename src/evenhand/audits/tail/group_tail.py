@@ -33,75 +33,37 @@ _SMALLEST_PART = 20  # excesses; the half of a tail gives an upper limit of its 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """What one decision in so many exceeds.
+    """What one decision in so many exceeds."""
 
-    Parameters
-    ----------
-    value : float
-        The change of score; NaN where it is not known.
-    low, high : float
-        Its interval.
-    kind : str
-        How the interval was made.
-    """
-
-    value: float
+    value: float  # the change of score; NaN where it is not known
+    # low, high: its interval.
     low: float
     high: float
-    kind: str
+    kind: str  # how the interval was made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GroupTail:
-    """The tail of one group's counterfactual discrimination.
+    """The tail of one group's counterfactual discrimination."""
 
-    Parameters
-    ----------
-    name, other : str
-        The group, and the group its members were recorded as.
-    cd : ndarray, shape (rows,)
-        Counterfactual discrimination, sorted downwards; observed rows only.
-    ceiling : float
-        The largest change that is possible.
-    shift : float
-        Of the log-odds, where it is the same for everybody (a logistic model); else NaN.
-    ties : Ties or None
-        Of the largest values; None when there are too few rows.
-    test, printed : ExponentialityTest or None
-        With calibrated limits, and with the limits as printed.
-    tail : Tail or None
-        The fit, None when there is none.
-    parts : tuple of Tail
-        The fit and that of its larger half: the higher of their upper limits counts.
-    intervals : TailIntervals or None
-        Of the fit's shape, end point and return levels at `HORIZONS`.
-    check : FitCheck or None
-        Of the fit.
-    peak : Peak or None
-        People near the largest change of a logistic model.
-    doubt : str
-        Why nothing is said beyond the rows; empty when the fit is believed.
-    seed : int
-        For limits that are drawn.
-    synthetic : mapping
-        What generated rows suggest, when they were asked for; never part of the above.
-    """
-
+    # name, other: the group, and the group its members were recorded as.
     name: str
     other: str
-    cd: FloatArray
-    ceiling: float
-    shift: float = math.nan
-    ties: Ties | None = None
+    cd: FloatArray  # (rows,): counterfactual discrimination, sorted downwards; observed rows only
+    ceiling: float  # the largest change that is possible
+    shift: float = math.nan  # of the log-odds, where it is the same for everybody (a logistic model); else NaN
+    ties: Ties | None = None  # of the largest values; None when there are too few rows
+    # test, printed: with calibrated limits, and with the limits as printed.
     test: ExponentialityTest | None = None
     printed: ExponentialityTest | None = None
-    tail: Tail | None = None
-    parts: tuple[Tail, ...] = ()
-    intervals: TailIntervals | None = None
-    check: FitCheck | None = None
-    peak: Peak | None = None
-    doubt: str = ""
-    seed: int = 0
+    tail: Tail | None = None  # the fit, None when there is none
+    parts: tuple[Tail, ...] = ()  # the fit and that of its larger half: the higher of their upper limits counts
+    intervals: TailIntervals | None = None  # of the fit's shape, end point and return levels at `HORIZONS`
+    check: FitCheck | None = None  # of the fit
+    peak: Peak | None = None  # people near the largest change of a logistic model
+    doubt: str = ""  # why nothing is said beyond the rows; empty when the fit is believed
+    seed: int = 0  # for limits that are drawn
+    # What generated rows suggest, when they were asked for; never part of the above.
     synthetic: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -175,30 +137,14 @@ def _within(value: float, low: float, high: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """How a group's tail is fitted and judged.
+    """How a group's tail is fitted and judged."""
 
-    Parameters
-    ----------
-    upper : float
-        Largest possible value.
-    level : float
-        Coverage of the intervals.
-    draws : int
-        Samples of the fitted law that check it.
-    seed : int
-        For checks and intervals.
-    k : int or None
-        Excesses; None lets the exponentiality test choose.
-    printed : bool
-        Judge by the printed limits.
-    """
-
-    upper: float
-    level: float
-    draws: int
-    seed: int
-    k: int | None = None
-    printed: bool = False
+    upper: float  # largest possible value
+    level: float  # coverage of the intervals
+    draws: int  # samples of the fitted law that check it
+    seed: int  # for checks and intervals
+    k: int | None = None  # excesses; None lets the exponentiality test choose
+    printed: bool = False  # judge by the printed limits
 
     @property
     def least_rows(self) -> int:

@@ -91,28 +91,16 @@ def _inside(limits: Sequence[Known], errors: Pair, bounds: Bounds) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Binomials(Design):
-    """A rate, or a weighted mean of rates with disjoint denominators.
+    """A rate, or a weighted mean of rates with disjoint denominators."""
 
-    Parameters
-    ----------
-    shares : tuple of two tuples of m floats
-        Share of each group's rows in each denominator; for F1 the share of rows with outcome 1 plus that of rows with
-        decision 1, from which the denominator follows.
-    weights : tuple of m floats
-        Of the rates.
-    offsets : tuple of two tuples of m floats, optional
-        Each rate minus the group's value; 0 by default.
-    f1 : bool
-        Whether the value is 2 J / (1 + J) of the rate J.
-    exact : bool
-        Whether tables are listed where they are few.
-    """
-
+    # Share of each group's rows in each denominator; for F1 the share of rows with outcome 1 plus that of rows with
+    # decision 1, from which the denominator follows.
     shares: tuple[tuple[float, ...], tuple[float, ...]]
-    weights: tuple[float, ...] = (1.0,)
+    weights: tuple[float, ...] = (1.0,)  # of the rates
+    # Each rate minus the group's value; 0 by default.
     offsets: tuple[tuple[float, ...], tuple[float, ...]] | None = None
-    f1: bool = False
-    exact: bool = True
+    f1: bool = False  # whether the value is 2 J / (1 + J) of the rate J
+    exact: bool = True  # whether tables are listed where they are few
 
     def _rate(self, value: float) -> float:
         return value / (2 - value) if self.f1 else value
@@ -194,17 +182,10 @@ class Binomials(Design):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Means(Design):
-    """A mean of row values, or any value whose variance is a number over the rows.
+    """A mean of row values, or any value whose variance is a number over the rows."""
 
-    Parameters
-    ----------
-    spreads : tuple of float
-        Standard deviation of one row's share of the value, in each group.
-    low, high : float
-        The value's range.
-    """
-
-    spreads: Pair
+    spreads: Pair  # standard deviation of one row's share of the value, in each group
+    # low, high: the value's range.
     low: float = -math.inf
     high: float = math.inf
 
@@ -251,18 +232,10 @@ def _above(degrees: float, shift: float, bar: float) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Aucs(Design):
-    """The area under the ROC curve, by its variance for normal scores times a factor.
+    """The area under the ROC curve, by its variance for normal scores times a factor."""
 
-    Parameters
-    ----------
-    positives : tuple of float
-        Share of rows with outcome 1 in each group.
-    factors : tuple of float
-        A pilot's variance over the model's; 1 without a pilot.
-    """
-
-    positives: Pair
-    factors: Pair = (1.0, 1.0)
+    positives: Pair  # share of rows with outcome 1 in each group
+    factors: Pair = (1.0, 1.0)  # a pilot's variance over the model's; 1 without a pilot
 
     def errors(self, rows: Pair, values: Pair) -> Pair:
         """Return the standard error of each group's AUC."""
@@ -313,18 +286,10 @@ def auc_variance(auc: float, positives: float, negatives: float) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CalibrationErrors(Design):
-    """The calibration error over score bins that are filled evenly.
+    """The calibration error over score bins that are filled evenly."""
 
-    Parameters
-    ----------
-    spreads : tuple of float
-        Standard deviation of outcome minus score within a bin, in each group.
-    bins : int
-        Bins in use.
-    """
-
-    spreads: Pair
-    bins: int = 10
+    spreads: Pair  # standard deviation of outcome minus score within a bin, in each group
+    bins: int = 10  # bins in use
 
     def variance(self, k: int, rows: float, squared: float) -> float:
         """Return the variance of the squared error of group `k` when it is `squared`."""
@@ -356,14 +321,9 @@ class CalibrationErrors(Design):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Correlation(Design):
-    """Pearson's correlation in one sample; the second group is not used.
+    """Pearson's correlation in one sample; the second group is not used."""
 
-    Parameters
-    ----------
-    tau : float or None
-        Root of the mean product of squares of both standardised columns; that of a normal pair when None.
-    """
-
+    # Root of the mean product of squares of both standardised columns; that of a normal pair when None.
     tau: float | None = None
 
     @property

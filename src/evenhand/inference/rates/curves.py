@@ -33,18 +33,10 @@ _FLOOR = 1e-300
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Side:
-    """The curve on one side of the estimate.
+    """The curve on one side of the estimate."""
 
-    Parameters
-    ----------
-    at : ndarray, shape (L,)
-        Rising values (of a ratio the logarithms), from or up to the estimate.
-    pvalue : ndarray, shape (L,)
-        Logarithms of the p-values there, never rising away from the estimate.
-    """
-
-    at: FloatArray
-    pvalue: FloatArray
+    at: FloatArray  # (L,): rising values (of a ratio the logarithms), from or up to the estimate
+    pvalue: FloatArray  # (L,): logarithms of the p-values there, never rising away from the estimate
 
     def turned(self) -> _Side:
         """Return the side for the samples in the other order."""
@@ -55,15 +47,6 @@ class _Side:
 class Curve:
     """P-values of all differences or ratios of two rates.
 
-    Parameters
-    ----------
-    successes, trials : tuple of int
-        Of the two samples.
-    ratio, f1 : bool
-        As in `Edge`.
-    sides : tuple of two
-        Below and above the estimate.
-
     Examples
     --------
     >>> curve = curve_of((7, 1), (34, 34))
@@ -73,11 +56,13 @@ class Curve:
     [0.027, 0.347]
     """
 
+    # successes, trials: of the two samples.
     successes: tuple[int, int]
     trials: tuple[int, int]
+    # ratio, f1: as in `Edge`.
     ratio: bool
     f1: bool
-    sides: tuple[_Side | None, _Side | None]
+    sides: tuple[_Side | None, _Side | None]  # below and above the estimate
 
     @property
     def estimate(self) -> float:

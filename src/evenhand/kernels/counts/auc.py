@@ -35,20 +35,13 @@ class AucParts:
     """AUC and the quadratics of its variance, each of shape (...,).
 
     The variance with placements centred at `c` is ``sum_s s2 - 2 c s1 + c^2 s0`` over the two sides.
-
-    Parameters
-    ----------
-    auc : ndarray
-        The area; NaN where a side is empty.
-    positive, negative : tuple of three ndarray
-        The coefficients (s0, s1, s2) of each side.
-    n_positive, n_negative : ndarray
-        Rows on each side.
     """
 
-    auc: FloatArray
+    auc: FloatArray  # the area; NaN where a side is empty
+    # positive, negative: the coefficients (s0, s1, s2) of each side.
     positive: _Side
     negative: _Side
+    # n_positive, n_negative: rows on each side.
     n_positive: FloatArray
     n_negative: FloatArray
 

@@ -28,24 +28,15 @@ _MOST = 0.5
 class Edge:
     """All pairs of rates p and q with one difference or ratio.
 
-    Parameters
-    ----------
-    at : float or ndarray
-        The difference p - q or the ratio p / q.
-    ratio : bool
-        Whether it is a ratio.
-    f1 : bool
-        Whether the values compared are 2 p / (1 + p) and 2 q / (1 + q).
-
     Examples
     --------
     >>> Edge(0.1).first(np.array([0.2, 0.95])).round(2).tolist()
     [0.3, 1.05]
     """
 
-    at: float | FloatArray
-    ratio: bool = False
-    f1: bool = False
+    at: float | FloatArray  # the difference p - q or the ratio p / q
+    ratio: bool = False  # whether it is a ratio
+    f1: bool = False  # whether the values compared are 2 p / (1 + p) and 2 q / (1 + q)
 
     def first(self, q: FloatArray) -> FloatArray:
         """Return the first rate on this edge, given the second; outside 0 to 1 where there is none."""

@@ -31,30 +31,14 @@ _KMIN = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ExponentialityTest:
-    """Whether a tail passes as exponential or lighter, for every k in a range.
+    """Whether a tail passes as exponential or lighter, for every k in a range."""
 
-    Parameters
-    ----------
-    k : ndarray of int
-        Numbers of largest values looked at.
-    variation : ndarray
-        Residual coefficient of variation at each k.
-    limit : ndarray
-        Upper limit at each k.
-    passed : bool
-        Whether all values lie below their limits.
-    statistic : float
-        Largest ``sqrt(k) (variation - 1)``.
-    constant : float
-        What the statistic was compared with.
-    """
-
-    k: NDArray[np.int64]
-    variation: FloatArray
-    limit: FloatArray
-    passed: bool
-    statistic: float
-    constant: float
+    k: NDArray[np.int64]  # numbers of largest values looked at
+    variation: FloatArray  # residual coefficient of variation at each k
+    limit: FloatArray  # upper limit at each k
+    passed: bool  # whether all values lie below their limits
+    statistic: float  # largest `sqrt(k) (variation - 1)`
+    constant: float  # what the statistic was compared with
 
 
 def residual_variation(top: FloatArray, kmin: int = _KMIN) -> FloatArray:

@@ -62,25 +62,14 @@ def largest_change(shift: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peak:
-    """How people lie around the log-odds at which the change of score is largest.
+    """How people lie around the log-odds at which the change of score is largest."""
 
-    Parameters
-    ----------
-    shift : float
-        Of the log-odds.
-    k, n : int
-        People near the peak that were used, and all.
-    distance : float
-        Of the next farther person, in log-odds.
-    pvalue : float
-        Against "the k distances are uniform".
-    """
-
-    shift: float
+    shift: float  # of the log-odds
+    # k, n: people near the peak that were used, and all.
     k: int
     n: int
-    distance: float
-    pvalue: float
+    distance: float  # of the next farther person, in log-odds
+    pvalue: float  # against "the k distances are uniform"
 
     @property
     def believed(self) -> bool:

@@ -48,22 +48,13 @@ def anderson_darling(u: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitCheck:
-    """What two checks of a fitted tail found.
+    """What two checks of a fitted tail found."""
 
-    Parameters
-    ----------
-    statistic, fits : float
-        Anderson-Darling statistic of the excesses, and its p-value.
-    levels : tuple of (int, float)
-        Number of excesses and the return level they give.
-    stable : float
-        P-value against "the levels differ by chance alone".
-    """
-
+    # statistic, fits: Anderson-Darling statistic of the excesses, and its p-value.
     statistic: float
     fits: float
-    levels: tuple[tuple[int, float], ...]
-    stable: float
+    levels: tuple[tuple[int, float], ...]  # (int, float): number of excesses and the return level they give
+    stable: float  # p-value against "the levels differ by chance alone"
 
     @property
     def believed(self) -> bool:

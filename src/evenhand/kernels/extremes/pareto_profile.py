@@ -25,19 +25,12 @@ _NODES = 513
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Region:
-    """The edge of a likelihood region.
+    """The edge of a likelihood region."""
 
-    Parameters
-    ----------
-    theta, shape : ndarray, shape (points,)
-        Points on the edge; theta is shape / scale.
-    log_share : ndarray, shape (points,)
-        Logarithm of the share of values above the threshold over its estimate.
-    """
-
+    # theta, shape (points,): points on the edge; theta is shape / scale.
     theta: FloatArray
     shape: FloatArray
-    log_share: FloatArray
+    log_share: FloatArray  # (points,): logarithm of the share of values above the threshold over its estimate
 
 
 def region(y: FloatArray, *, cutoff: float, room: float = math.inf) -> Region:

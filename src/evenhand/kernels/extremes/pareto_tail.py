@@ -64,36 +64,20 @@ def choose_k(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Tail:
-    """The fitted upper tail of a sample.
+    """The fitted upper tail of a sample."""
 
-    Parameters
-    ----------
-    values : ndarray, shape (n,)
-        The sample, sorted downwards.
-    k : int
-        Excesses.
-    threshold : float
-        The (k+1)-th largest value.
-    scale, shape : float
-        Of the generalised Pareto law of the excesses, end point at most `upper`.
-    likely : bool
-        Made by likelihood, else by probability-weighted moments.
-    free_scale, free_shape : float
-        The same without a limit for the end point: they decide the type.
-    upper : float
-        Largest possible value.
-    """
-
-    values: FloatArray
-    k: int
-    threshold: float
+    values: FloatArray  # (n,): the sample, sorted downwards
+    k: int  # excesses
+    threshold: float  # the (k+1)-th largest value
+    # scale, shape: of the generalised Pareto law of the excesses, end point at most `upper`.
     scale: float
     shape: float
-    likely: bool
+    likely: bool  # made by likelihood, else by probability-weighted moments
+    # free_scale, free_shape: the same without a limit for the end point: they decide the type.
     free_scale: float
     free_shape: float
     free_likely: bool
-    upper: float
+    upper: float  # largest possible value
 
     @property
     def n(self) -> int:
@@ -192,23 +176,15 @@ def _cutoff(level: float, k: int, *, limited: bool = False) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TailIntervals:
-    """Intervals of a tail's shape, end point and return levels.
+    """Intervals of a tail's shape, end point and return levels."""
 
-    Parameters
-    ----------
-    shape, end : tuple of float
-        Low and high; the shape's without a limit for the end point.
-    low, high : ndarray, shape (horizons,)
-        Of the return levels.
-    kind : str
-        How the return levels' intervals were made.
-    """
-
+    # shape, end: low and high; the shape's without a limit for the end point.
     shape: tuple[float, float]
     end: tuple[float, float]
+    # low, high (horizons,): of the return levels.
     low: FloatArray
     high: FloatArray
-    kind: str
+    kind: str  # how the return levels' intervals were made
 
     @property
     def type(self) -> str:

@@ -19,24 +19,12 @@ LEAST_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ties:
-    """How often values repeat among the largest.
+    """How often values repeat among the largest."""
 
-    Parameters
-    ----------
-    distinct : int
-        Distinct values among the largest.
-    of : int
-        How many were looked at.
-    largest : int
-        Rows that share the most frequent value.
-    even : bool
-        Whether the distinct values lie on an even grid.
-    """
-
-    distinct: int
-    of: int
-    largest: int
-    even: bool = False
+    distinct: int  # distinct values among the largest
+    of: int  # how many were looked at
+    largest: int  # rows that share the most frequent value
+    even: bool = False  # whether the distinct values lie on an even grid
 
     @property
     def atoms(self) -> bool:

@@ -26,25 +26,15 @@ PASSES, POINTS = 2, 17
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Directions:
-    """Where rows may be moved.
+    """Where rows may be moved."""
 
-    Parameters
-    ----------
-    along : ndarray, shape (inputs, r) or (rows, inputs, r)
-        Orthonormal columns; of all rows, or of each.
-    low, high : ndarray, shape (r,) or (rows, r)
-        Limits of the rows' coordinates along each direction.
-    span : ndarray, shape (r,) or (rows, r), optional
-        Farthest that a row may move along each direction; infinite for no limit but the range.
-    reach : float
-        Share of each direction's range (or span, where that is finite) that a row may move at most.
-    """
-
-    along: FloatArray
+    along: FloatArray  # (inputs, r) or (rows, inputs, r): orthonormal columns; of all rows, or of each
+    # low, high (r,) or (rows, r): limits of the rows' coordinates along each direction.
     low: FloatArray
     high: FloatArray
+    # (r,) or (rows, r): farthest that a row may move along each direction; infinite for no limit but the range.
     span: FloatArray | None = None
-    reach: float = 1.0
+    reach: float = 1.0  # share of each direction's range (or span, where that is finite) that a row may move at most
 
     @property
     def number(self) -> int:

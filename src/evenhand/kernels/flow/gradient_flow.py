@@ -58,18 +58,12 @@ class Shortcut(Protocol):
 class QuadraticForm:
     """A squared distance d'Sd, with S given whole or as identity minus a projection.
 
-    Parameters
-    ----------
-    basis : ndarray, shape (inputs, r), optional
-        Orthonormal columns Q; S = I - QQ'. Movement inside the span of Q is free.
-    matrix : ndarray, shape (inputs, inputs), optional
-        S itself, when it is not of that kind.
-
     Either may have a leading axis of variants: rows then belong to them in equal runs, the first run to the first.
     """
 
+    # (inputs, r): orthonormal columns Q; S = I - QQ'. Movement inside the span of Q is free.
     basis: FloatArray | None = None
-    matrix: FloatArray | None = None
+    matrix: FloatArray | None = None  # (inputs, inputs): S itself, when it is not of that kind
 
     def apply(self, d: FloatArray) -> FloatArray:
         """Return ``d @ S`` for rows d."""
@@ -125,24 +119,12 @@ class QuadraticForm:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Trajectory:
-    """Where a flow ended and what was seen on the way.
+    """Where a flow ended and what was seen on the way."""
 
-    Parameters
-    ----------
-    end : ndarray, shape (rows, inputs)
-        X(T).
-    times : ndarray, shape (checkpoints,)
-        Flow time at each checkpoint.
-    seen : ndarray, shape (checkpoints, rows, values)
-        What `observe` returned there.
-    stopped : ndarray of bool, shape (rows,)
-        Rows that were held at the edge of the allowed region on the way.
-    """
-
-    end: FloatArray
-    times: FloatArray
-    seen: FloatArray
-    stopped: BoolArray
+    end: FloatArray  # (rows, inputs): X(T)
+    times: FloatArray  # (checkpoints,): flow time at each checkpoint
+    seen: FloatArray  # (checkpoints, rows, values): what `observe` returned there
+    stopped: BoolArray  # (rows,): rows that were held at the edge of the allowed region on the way
 
 
 def step_sizes(step: float, count: int, schedule: str = "constant") -> FloatArray:
@@ -182,46 +164,24 @@ def stability_limit(form: QuadraticForm, penalty: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Flow:
-    """The differential equation.
+    """The differential equation."""
 
-    Parameters
-    ----------
-    gradient : callable
-        ``gradient(X, rows)`` is the loss gradient at X of the rows with these numbers.
-    form : QuadraticForm
-        The squared distance that holds a row back.
-    penalty : float
-        Its weight.
-    movable : ndarray of bool, shape (inputs,), optional
-        Columns that may change; the others stay as they are.
-    keep : callable, optional
-        ``keep(X, start)`` brings positions that left the allowed region back to its edge; a row so slides along it.
-    """
-
-    gradient: Gradient
-    form: QuadraticForm
-    penalty: float
-    movable: BoolArray | None = None
+    gradient: Gradient  # `gradient(X, rows)` is the loss gradient at X of the rows with these numbers
+    form: QuadraticForm  # the squared distance that holds a row back
+    penalty: float  # its weight
+    movable: BoolArray | None = None  # (inputs,): columns that may change; the others stay as they are
+    # `keep(X, start)` brings positions that left the allowed region back to its edge; a row so slides along it.
     keep: Keep | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Euler:
-    """Forward Euler with given steps.
+    """Forward Euler with given steps."""
 
-    Parameters
-    ----------
-    steps : ndarray
-        Step sizes.
-    marks : sequence of int
-        Steps after which rows are observed; 0 is the start.
-    shortcut : Shortcut, optional
-        Followed instead of single steps, as far as it goes, where every column may move, no region is set and the form
-        has a basis; it then says what is seen.
-    """
-
-    steps: FloatArray
-    marks: Sequence[int] = ()
+    steps: FloatArray  # step sizes
+    marks: Sequence[int] = ()  # steps after which rows are observed; 0 is the start
+    # Followed instead of single steps, as far as it goes, where every column may move, no region is set and the form
+    # has a basis; it then says what is seen.
     shortcut: Shortcut | None = None
 
     @property
@@ -232,18 +192,10 @@ class Euler:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Adaptive:
-    """Steps as long as an error allows.
+    """Steps as long as an error allows."""
 
-    Parameters
-    ----------
-    times : ndarray
-        Increasing flow times at which rows are observed; the last is the end.
-    tolerance : float
-        Error allowed per unit of length in one step.
-    """
-
-    times: FloatArray
-    tolerance: float = 1e-4
+    times: FloatArray  # increasing flow times at which rows are observed; the last is the end
+    tolerance: float = 1e-4  # error allowed per unit of length in one step
 
     @property
     def clock(self) -> FloatArray:

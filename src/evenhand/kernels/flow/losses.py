@@ -80,18 +80,14 @@ class LogitLoss:
 class ProbabilityLoss:
     """Cross-entropy of probabilities: P(1), or one column per class.
 
-    Parameters
-    ----------
-    clip : float
-        Probabilities are moved into [clip, 1 - clip] first; 0 leaves them as they are, and a probability
-        of exactly 0 or 1 then has an infinite or zero loss.
-
     Examples
     --------
     >>> np.exp(ProbabilityLoss().log_value(np.array([[0.5]]), np.array([0.0]))).round(4).tolist()
     [0.6931]
     """
 
+    # Probabilities are moved into [clip, 1 - clip] first; 0 leaves them as they are, and a probability of exactly 0 or
+    # 1 then has an infinite or zero loss.
     clip: float = 0.0
     name = "log"
 

@@ -28,27 +28,16 @@ FloatArray = NDArray[np.float64]
 class MapError:
     """What an estimated map adds to the error of a statistic.
 
-    Parameters
-    ----------
-    bias : float
-        By how much the estimate lies too high because the map was estimated.
-    variance : float
-        Of the change that the estimated map makes.
-    covariance : tuple of float
-        Of that change with each mean in the statistic.
-    freedom : float
-        Degrees of freedom behind these.
-
     Examples
     --------
     >>> MapError().extra(1.0)
     0.0
     """
 
-    bias: float = 0.0
-    variance: float = 0.0
-    covariance: tuple[float, ...] = ()
-    freedom: float = math.inf
+    bias: float = 0.0  # by how much the estimate lies too high because the map was estimated
+    variance: float = 0.0  # of the change that the estimated map makes
+    covariance: tuple[float, ...] = ()  # of that change with each mean in the statistic
+    freedom: float = math.inf  # degrees of freedom behind these
 
     def extra(self, *weight: float) -> float:
         """Return the variance to add to that of a weighted sum of the means; at least 0."""

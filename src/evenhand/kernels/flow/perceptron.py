@@ -24,15 +24,6 @@ ACTIVATIONS = ("identity", "relu", "tanh", "logistic")
 class Perceptron:
     """Weights of a fully connected network.
 
-    Parameters
-    ----------
-    weights : tuple of ndarray, shape (from, to)
-        One matrix per layer.
-    biases : tuple of ndarray, shape (to,)
-        One vector per layer.
-    activation : {"relu", "tanh", "logistic", "identity"}
-        Between layers; the last layer is linear.
-
     Examples
     --------
     >>> net = Perceptron(weights=(np.array([[2.0]]),), biases=(np.array([1.0]),))
@@ -41,9 +32,9 @@ class Perceptron:
     ([[7.0]], [[2.0]])
     """
 
-    weights: tuple[FloatArray, ...]
-    biases: tuple[FloatArray, ...]
-    activation: str = "relu"
+    weights: tuple[FloatArray, ...]  # each (from, to): one matrix per layer
+    biases: tuple[FloatArray, ...]  # each (to,): one vector per layer
+    activation: str = "relu"  # "relu", "tanh", "logistic", "identity": between layers; the last layer is linear
 
     def __post_init__(self) -> None:
         if self.activation not in ACTIVATIONS:

@@ -74,30 +74,14 @@ class _Ratio:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeanRatio(_Ratio):
-    """The mean of ratios that are known by their logarithms.
+    """The mean of ratios that are known by their logarithms."""
 
-    Parameters
-    ----------
-    estimate : float
-        Weighted mean of the ratios.
-    spread : float
-        Standard deviation of one contribution (ddof 1).
-    skewness : float
-        Third standardised moment of the contributions.
-    rows : float
-        Rows behind it.
-    largest_share : float
-        The largest single contribution to the sum, as a share of it.
-    map : MapError
-        What an estimated map adds; its one mean is the mean ratio.
-    """
-
-    estimate: float
-    spread: float
-    skewness: float
-    rows: float
-    largest_share: float
-    map: MapError = EXACT
+    estimate: float  # weighted mean of the ratios
+    spread: float  # standard deviation of one contribution (ddof 1)
+    skewness: float  # third standardised moment of the contributions
+    rows: float  # rows behind it
+    largest_share: float  # the largest single contribution to the sum, as a share of it
+    map: MapError = EXACT  # what an estimated map adds; its one mean is the mean ratio
 
     @property
     def error(self) -> float:
@@ -210,33 +194,19 @@ def mean_ratio(log_ratio: FloatArray, count: FloatArray, weight: FloatArray | No
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateRatio(_Ratio):
-    """The ratio of two rates measured on the same rows: errors after and before.
+    """The ratio of two rates measured on the same rows: errors after and before."""
 
-    Parameters
-    ----------
-    after, before : float
-        Weighted rates A and B.
-    spread : tuple of float
-        Variances of one contribution to A and B, and their covariance (ddof 1).
-    rows : float
-        Rows behind them.
-    gained, lost, kept : float
-        Rows wrong only after, wrong only before, wrong both times.
-    weighted : bool
-        Whether sampling weights were used.
-    map : MapError
-        What an estimated map adds to A; its means are A and B.
-    """
-
+    # after, before: weighted rates A and B.
     after: float
     before: float
-    spread: tuple[float, float, float]
-    rows: float
+    spread: tuple[float, float, float]  # variances of one contribution to A and B, and their covariance (ddof 1)
+    rows: float  # rows behind them
+    # gained, lost, kept: rows wrong only after, wrong only before, wrong both times.
     gained: float = 0.0
     lost: float = 0.0
     kept: float = 0.0
-    weighted: bool = False
-    map: MapError = EXACT
+    weighted: bool = False  # whether sampling weights were used
+    map: MapError = EXACT  # what an estimated map adds to A; its means are A and B
 
     @property
     def estimate(self) -> float:

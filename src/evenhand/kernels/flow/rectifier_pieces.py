@@ -37,17 +37,6 @@ TILE = 8192
 class Pieces:
     """A network with one output, linear or with one hidden layer of rectifiers, and the loss on top of it.
 
-    Parameters
-    ----------
-    network : Perceptron
-        At most one hidden layer, one output.
-    slope : callable
-        ``slope(outputs, y)``: the loss's derivative by the output, both of shape (rows, 1).
-    y : ndarray, shape (rows,)
-        Outcomes.
-    look : callable
-        ``look(outputs, rows)``: what to keep at marked steps, shape (rows, values).
-
     Examples
     --------
     >>> net = Perceptron(weights=(np.array([[2.0]]),), biases=(np.array([0.0]),))
@@ -57,10 +46,10 @@ class Pieces:
     ([[0.2]], [[0.4]], 10)
     """
 
-    network: Perceptron
-    slope: Slope
-    y: FloatArray
-    look: Look
+    network: Perceptron  # at most one hidden layer, one output
+    slope: Slope  # `slope(outputs, y)`: the loss's derivative by the output, both of shape (rows, 1)
+    y: FloatArray  # (rows,): outcomes
+    look: Look  # `look(outputs, rows)`: what to keep at marked steps, shape (rows, values)
 
     def follow(
         self, rows: IntArray, origin: FloatArray, basis: FloatArray, penalty: float, steps: FloatArray,

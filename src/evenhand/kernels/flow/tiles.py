@@ -20,21 +20,11 @@ TILE = 512
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tiles:
-    """How rows are worked through; the answer does not depend on it.
+    """How rows are worked through; the answer does not depend on it."""
 
-    Parameters
-    ----------
-    size : int
-        Rows worked on together.
-    workers : int
-        Threads, each with its own tile.
-    progress : callable, optional
-        Called with rows done and rows in all.
-    """
-
-    size: int = TILE
-    workers: int = 1
-    progress: Callable[[int, int], None] | None = None
+    size: int = TILE  # rows worked on together
+    workers: int = 1  # threads, each with its own tile
+    progress: Callable[[int, int], None] | None = None  # called with rows done and rows in all
 
     def run(self, work: Callable[[IntArray], T], n: int) -> list[T]:
         """Do a piece of work for each tile of n rows, in order.

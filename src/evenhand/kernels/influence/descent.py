@@ -21,24 +21,12 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How a descent walks.
+    """How a descent walks."""
 
-    Parameters
-    ----------
-    step : float
-        First step size; the paper's epsilon.
-    max_steps : int
-        At most so many accepted steps.
-    tolerance : float
-        A held-out value this close to 0 ends the descent.
-    patience : int
-        Halvings of a step that does not help before giving up.
-    """
-
-    step: float = 0.1
-    max_steps: int = 200
-    tolerance: float = 1e-3
-    patience: int = 6
+    step: float = 0.1  # first step size; the paper's epsilon
+    max_steps: int = 200  # at most so many accepted steps
+    tolerance: float = 1e-3  # a held-out value this close to 0 ends the descent
+    patience: int = 6  # halvings of a step that does not help before giving up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,25 +40,15 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Path:
-    """A descent: how to repeat it on new points, and how the value fell.
+    """A descent: how to repeat it on new points, and how the value fell."""
 
-    Parameters
-    ----------
-    steps : tuple of Step
-        The accepted steps.
-    values, held_out : tuple of float
-        Signed functional before the first step and after each, on the sample and on the held-out points.
-    effective : tuple of float
-        Effective sample size, (sum w)² / sum w², of the sample after each step, in rows.
-    stopped : str
-        Why it ended, in words.
-    """
-
-    steps: tuple[Step, ...]
+    steps: tuple[Step, ...]  # the accepted steps
+    # values, held_out: signed functional before the first step and after each, on the sample and on the held-out
+    # points.
     values: tuple[float, ...]
     held_out: tuple[float, ...]
-    effective: tuple[float, ...]
-    stopped: str
+    effective: tuple[float, ...]  # effective sample size, (sum w)² / sum w², of the sample after each step, in rows
+    stopped: str  # why it ended, in words
 
     def multiplier(self, h: FloatArray, eta: FloatArray, log_ratio: FloatArray | None = None) -> FloatArray:
         """Return the weight c(x) of points from h, eta and log dP/dQ there: mean 1 over the path's sample."""

@@ -35,31 +35,16 @@ JOINED = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Column:
-    """How one raw column becomes numbers.
+    """How one raw column becomes numbers."""
 
-    Parameters
-    ----------
-    name : str
-        The raw column.
-    kind : {"number", "category"}
-        Numbers are shifted and scaled; categories become 0/1 columns.
-    centre, scale : float
-        For numbers: stored as (value - centre) / scale.
-    categories : tuple of str
-        For categories: all levels, the first without a column of its own.
-    missing : bool
-        Whether a 0/1 column marks missing numbers.
-    knots : tuple of float
-        For numbers: where the slope may change, on the stored scale.
-    """
-
-    name: str
-    kind: str
+    name: str  # the raw column
+    kind: str  # "number" or "category": numbers are shifted and scaled; categories become 0/1 columns
+    # centre, scale: for numbers: stored as (value - centre) / scale.
     centre: float = 0.0
     scale: float = 1.0
-    categories: tuple[str, ...] = ()
-    missing: bool = False
-    knots: tuple[float, ...] = ()
+    categories: tuple[str, ...] = ()  # for categories: all levels, the first without a column of its own
+    missing: bool = False  # whether a 0/1 column marks missing numbers
+    knots: tuple[float, ...] = ()  # for numbers: where the slope may change, on the stored scale
 
     @property
     def width(self) -> int:
@@ -97,36 +82,16 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Block:
-    """One feature: its columns in the matrix and the values it takes.
+    """One feature: its columns in the matrix and the values it takes."""
 
-    Parameters
-    ----------
-    name : str
-        The user's name for it.
-    columns : tuple of str
-        The raw columns.
-    where : tuple of int
-        Its matrix columns.
-    levels : ndarray, shape (levels, width)
-        The values it is toggled over, coded.
-    labels : tuple of str
-        The same values in words.
-    raw : tuple of tuple
-        The same values as raw entries, one per raw column.
-    graded : bool
-        Whether `levels` are grid points of a number with values in between.
-    gaps : bool
-        Whether the last column marks missing numbers.
-    """
-
-    name: str
-    columns: tuple[str, ...]
-    where: tuple[int, ...]
-    levels: FloatArray
-    labels: tuple[str, ...]
-    raw: tuple[tuple[Any, ...], ...]
-    graded: bool = False
-    gaps: bool = False
+    name: str  # the user's name for it
+    columns: tuple[str, ...]  # the raw columns
+    where: tuple[int, ...]  # its matrix columns
+    levels: FloatArray  # (levels, width): the values it is toggled over, coded
+    labels: tuple[str, ...]  # the same values in words
+    raw: tuple[tuple[Any, ...], ...]  # the same values as raw entries, one per raw column
+    graded: bool = False  # whether `levels` are grid points of a number with values in between
+    gaps: bool = False  # whether the last column marks missing numbers
 
     @property
     def binary(self) -> bool:
@@ -175,24 +140,12 @@ def join(a: Block, b: Block) -> Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Design:
-    """Columns and blocks of a matrix.
+    """Columns and blocks of a matrix."""
 
-    Parameters
-    ----------
-    columns : tuple of Column
-        In the order of the matrix.
-    blocks : tuple of Block
-        The features.
-    width : int
-        Number of matrix columns.
-    constant : tuple of str
-        Features of one value only, which have no columns.
-    """
-
-    columns: tuple[Column, ...]
-    blocks: tuple[Block, ...]
-    width: int
-    constant: tuple[str, ...] = ()
+    columns: tuple[Column, ...]  # in the order of the matrix
+    blocks: tuple[Block, ...]  # the features
+    width: int  # number of matrix columns
+    constant: tuple[str, ...] = ()  # features of one value only, which have no columns
 
     def encode(self, features: Mapping[str, NDArray[Any]]) -> FloatArray:
         """Return the matrix of given rows, shape (rows, width)."""

@@ -42,21 +42,13 @@ _CHUNK = 16384
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A ratio of means: its two integrands and their slopes.
+    """A ratio of means: its two integrands and their slopes."""
 
-    Parameters
-    ----------
-    parts : callable
-        ``(h, eta) -> numerator, denominator``.
-    slopes : callable
-        ``(h, eta) -> dn/dh, dn/deta, dd/dh, dd/deta``; scalars where constant.
-    uses_eta : bool
-        Whether the outcome matters.
-    """
-
+    # `(h, eta) -> numerator, denominator`.
     parts: Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray | float]]
+    # `(h, eta) -> dn/dh, dn/deta, dd/dh, dd/deta`; scalars where constant.
     slopes: Callable[[FloatArray, FloatArray], tuple[FloatArray | float, ...]]
-    uses_eta: bool = True
+    uses_eta: bool = True  # whether the outcome matters
 
 
 # `da` reads like a mean of slope * h + penalty * log_ratio; see `psi`.
@@ -80,18 +72,10 @@ _ALIASES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Functional:
-    """A linear combination of terms.
+    """A linear combination of terms."""
 
-    Parameters
-    ----------
-    terms : tuple of (str, float)
-        Name in `TERMS` and coefficient.
-    penalty : float
-        Lambda of the divergence term.
-    """
-
-    terms: tuple[tuple[str, float], ...]
-    penalty: float = 0.0
+    terms: tuple[tuple[str, float], ...]  # (str, float): name in `TERMS` and coefficient
+    penalty: float = 0.0  # lambda of the divergence term
 
     @property
     def uses_eta(self) -> bool:
@@ -153,27 +137,13 @@ def functional(measure: str | Mapping[str, float] | Functional, penalty: float =
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Centre:
-    """A functional with the means its influence is centred at, one entry per term.
+    """A functional with the means its influence is centred at, one entry per term."""
 
-    Parameters
-    ----------
-    form : Functional
-        The terms.
-    ratio : tuple of float
-        R, or the mean of the integrand for ``da``.
-    scale : tuple of float
-        E[d]; 1 for ``da``.
-    slope : tuple of float
-        c for ``da``, 1 elsewhere.
-    other : tuple of float
-        Mean of n under Q; only ``da`` moves with it.
-    """
-
-    form: Functional
-    ratio: tuple[float, ...]
-    scale: tuple[float, ...]
-    slope: tuple[float, ...]
-    other: tuple[float, ...] = ()
+    form: Functional  # the terms
+    ratio: tuple[float, ...]  # R, or the mean of the integrand for `da`
+    scale: tuple[float, ...]  # E[d]; 1 for `da`
+    slope: tuple[float, ...]  # c for `da`, 1 elsewhere
+    other: tuple[float, ...] = ()  # mean of n under Q; only `da` moves with it
 
 
 def means(form: Functional, h: FloatArray, eta: FloatArray, weight: FloatArray) -> FloatArray:
@@ -197,25 +167,14 @@ def means(form: Functional, h: FloatArray, eta: FloatArray, weight: FloatArray) 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Sample:
-    """Points of P, and the fixed means of Q they are compared with.
+    """Points of P, and the fixed means of Q they are compared with."""
 
-    Parameters
-    ----------
-    h, eta : ndarray, shape (rows,)
-        Prediction and outcome probability.
-    weight : ndarray, shape (rows,)
-        Weights (row counts, sampling weights).
-    reference : ndarray, shape (terms, 2)
-        `means` of a sample of Q, with Q's own outcome model.
-    log_ratio : ndarray or None
-        log dP/dQ; needed when the divergence of inputs is penalised.
-    """
-
+    # h, eta (rows,): prediction and outcome probability.
     h: FloatArray
     eta: FloatArray
-    weight: FloatArray
-    reference: FloatArray
-    log_ratio: FloatArray | None = None
+    weight: FloatArray  # (rows,): weights (row counts, sampling weights)
+    reference: FloatArray  # (terms, 2): `means` of a sample of Q, with Q's own outcome model
+    log_ratio: FloatArray | None = None  # log dP/dQ; needed when the divergence of inputs is penalised
 
 
 def centre(form: Functional, sample: Sample) -> Centre:

@@ -30,20 +30,11 @@ _CHANCE, _MOST = 0.01, 12
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Equation:
-    """The estimating equation of one logistic fit.
+    """The estimating equation of one logistic fit."""
 
-    Parameters
-    ----------
-    residual : ndarray, shape (rows,)
-        Outcome minus cross-fitted probability; 0 for rows outside the fit.
-    bread : ndarray, shape (1 + columns, 1 + columns)
-        Inverse of the summed Hessian.
-    products : tuple of (int, int)
-        Products of columns in the fit; they count as columns above.
-    """
-
-    residual: FloatArray
-    bread: FloatArray
+    residual: FloatArray  # (rows,): outcome minus cross-fitted probability; 0 for rows outside the fit
+    bread: FloatArray  # (1 + columns, 1 + columns): inverse of the summed Hessian
+    # (int, int): products of columns in the fit; they count as columns above.
     products: tuple[tuple[int, int], ...] = ()
 
 
@@ -90,26 +81,13 @@ def equation(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Population:
-    """Rows with what the centre of psi was computed from.
+    """Rows with what the centre of psi was computed from."""
 
-    Parameters
-    ----------
-    X : ndarray, shape (rows, columns)
-        Inputs of all rows, of P and of Q.
-    inside : ndarray of bool, shape (rows,)
-        Rows of P.
-    count : ndarray, shape (rows,)
-        Rows each record stands for.
-    unit : ndarray, shape (rows,)
-        Sampling weight of each of its rows.
-    h, eta : ndarray, shape (rows,)
-        As the centre used them.
-    """
-
-    X: FloatArray
-    inside: BoolArray
-    count: FloatArray
-    unit: FloatArray
+    X: FloatArray  # (rows, columns): inputs of all rows, of P and of Q
+    inside: BoolArray  # (rows,): rows of P
+    count: FloatArray  # (rows,): rows each record stands for
+    unit: FloatArray  # (rows,): sampling weight of each of its rows
+    # h, eta (rows,): as the centre used them.
     h: FloatArray
     eta: FloatArray
 

@@ -30,29 +30,16 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Toggles:
-    """Proxy scores and their slopes.
+    """Proxy scores and their slopes."""
 
-    Parameters
-    ----------
-    score : ndarray, shape (blocks,)
-        Mean over rows of max minus min.
-    signed : ndarray, shape (blocks,)
-        Mean of psi at the last level minus at the first; NaN for a block of more than two levels.
-    profile : tuple of ndarray, shape (levels,)
-        Mean of psi at each level.
-    rows : ndarray, shape (rows, blocks)
-        Max minus min per row; empty unless `linear`.
-    slopes : dict of str to ndarray, shape (blocks, 1 + columns)
-        By source ("h", "eta", "member"): slope of the score in intercept and coefficients.
-    by_ratio, by_scale, by_slope : ndarray, shape (blocks, terms)
-        Slope of the score in the centre.
-    """
-
-    score: FloatArray
+    score: FloatArray  # (blocks,): mean over rows of max minus min
+    # (blocks,): mean of psi at the last level minus at the first; NaN for a block of more than two levels.
     signed: FloatArray
-    profile: tuple[FloatArray, ...]
-    rows: FloatArray
+    profile: tuple[FloatArray, ...]  # each (levels,): mean of psi at each level
+    rows: FloatArray  # (rows, blocks): max minus min per row; empty unless `linear`
+    # each (blocks, 1 + columns): by source ("h", "eta", "member"): slope of the score in intercept and coefficients.
     slopes: dict[str, FloatArray]
+    # by_ratio, by_scale, by_slope (blocks, terms): slope of the score in the centre.
     by_ratio: FloatArray
     by_scale: FloatArray
     by_slope: FloatArray

@@ -28,28 +28,15 @@ _CHUNK = 16384
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Shift:
-    """One feature's distribution moved to the other sample's.
+    """One feature's distribution moved to the other sample's."""
 
-    Parameters
-    ----------
-    block : Block
-        The feature.
-    parts : ndarray, shape (levels, terms, 2)
-        Means of each term at each of its levels, from `level_means`.
-    change : float
-        New value of the functional minus the old one; NaN where a denominator vanishes or a sample has none of the
-        feature's values.
-    delta : ndarray, shape (levels,)
-        New shares minus old ones.
-    at : Centre or None
-        The new means; None when `change` is NaN.
-    """
-
-    block: Block
-    parts: FloatArray
+    block: Block  # the feature
+    parts: FloatArray  # (levels, terms, 2): means of each term at each of its levels, from `level_means`
+    # New value of the functional minus the old one; NaN where a denominator vanishes or a sample has none of the
+    # feature's values.
     change: float
-    delta: FloatArray
-    at: Centre | None
+    delta: FloatArray  # (levels,): new shares minus old ones
+    at: Centre | None  # the new means; None when `change` is NaN
 
 
 def level_means(blocks: Sequence[Block], rows: Rows, form: Functional, sources: Sources) -> list[FloatArray]:

@@ -29,24 +29,13 @@ Opaque = Callable[[IntArray, Block, int], FloatArray]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Sources:
-    """Where the three inputs of psi come from.
+    """Where the three inputs of psi come from."""
 
-    Parameters
-    ----------
-    h : Learned or callable
-        Learned from scores, or the model itself (`Opaque`).
-    eta : Learned or None
-        None when no term uses the outcome.
-    member : Learned or None
-        Probability of the second distribution, for the divergence; log_ratio = -logit + `log_prior`.
-    log_prior : float
-        Log of the ratio of the second to the first sample's size.
-    """
-
-    h: Learned | Opaque
-    eta: Learned | None = None
+    h: Learned | Opaque  # learned from scores, or the model itself (`Opaque`)
+    eta: Learned | None = None  # None when no term uses the outcome
+    # Probability of the second distribution, for the divergence; log_ratio = -logit + `log_prior`.
     member: Learned | None = None
-    log_prior: float = 0.0
+    log_prior: float = 0.0  # log of the ratio of the second to the first sample's size
 
     def named(self) -> list[tuple[str, Learned | Opaque]]:
         """Return the sources there are, by name."""
@@ -131,24 +120,12 @@ Reader = LogisticReader | PlainReader | ModelReader
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chunk:
-    """A few rows of one fold with every source opened there.
+    """A few rows of one fold with every source opened there."""
 
-    Parameters
-    ----------
-    place : slice
-        Their places among all rows that are averaged over.
-    columns : ndarray, shape (columns, rows)
-        Their inputs, one row per column.
-    weight : ndarray, shape (rows,)
-        Their weights.
-    readers : dict of str to reader
-        By name of the source.
-    """
-
-    place: slice
-    columns: FloatArray
-    weight: FloatArray
-    readers: dict[str, Reader]
+    place: slice  # their places among all rows that are averaged over
+    columns: FloatArray  # (columns, rows): their inputs, one row per column
+    weight: FloatArray  # (rows,): their weights
+    readers: dict[str, Reader]  # by name of the source
 
     def predictions(self, block: Block) -> tuple[list[FloatArray], list[FloatArray]]:
         """Return h and eta at each level of a block; h twice when no term uses the outcome."""
@@ -158,24 +135,12 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """The rows of a sample that are averaged over.
+    """The rows of a sample that are averaged over."""
 
-    Parameters
-    ----------
-    X : ndarray, shape (rows, columns)
-        Inputs of the whole sample.
-    weight : ndarray, shape (rows,)
-        Weights of the whole sample.
-    fold : ndarray of int, shape (rows,)
-        Folds of the whole sample.
-    number : ndarray of int, shape (averaged,)
-        The rows that are averaged over, sorted by fold. A model is asked by these numbers.
-    """
-
-    X: FloatArray
-    weight: FloatArray
-    fold: IntArray
-    number: IntArray
+    X: FloatArray  # (rows, columns): inputs of the whole sample
+    weight: FloatArray  # (rows,): weights of the whole sample
+    fold: IntArray  # (rows,): folds of the whole sample
+    number: IntArray  # (averaged,): the rows that are averaged over, sorted by fold. A model is asked by these numbers.
 
     @property
     def mass(self) -> FloatArray:

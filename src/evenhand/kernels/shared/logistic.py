@@ -30,21 +30,12 @@ SETTLED = 1e-3
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LogisticFit:
-    """A fitted logistic regression; one that did not converge is an error, never a result.
+    """A fitted logistic regression; one that did not converge is an error, never a result."""
 
-    Parameters
-    ----------
-    coef : ndarray, shape (features,)
-        One coefficient per column of X.
-    intercept : float
-        The constant term.
-    iterations : int
-        Newton steps taken.
-    """
-
+    # (features,): one coefficient per column of X.
     coef: FloatArray  # (features,)
-    intercept: float
-    iterations: int
+    intercept: float  # the constant term
+    iterations: int  # Newton steps taken
 
     def linear(self, X: ArrayLike) -> FloatArray:
         """Return ``intercept + X @ coef``, one value per row."""

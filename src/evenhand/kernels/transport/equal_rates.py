@@ -17,18 +17,12 @@ from evenhand.kernels.transport.projection import Cell, Projection
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sides:
-    """One group: those who can be moved up into the positive side, and down out of it.
+    """One group: those who can be moved up into the positive side, and down out of it."""
 
-    Parameters
-    ----------
-    up, down : Cell
-        Rows now negative and rows now positive.
-    positive, total : float
-        Mass on the positive side, and of the whole group.
-    """
-
+    # up, down: rows now negative and rows now positive.
     up: Cell
     down: Cell
+    # positive, total: mass on the positive side, and of the whole group.
     positive: float
     total: float
 

@@ -25,24 +25,12 @@ _SINGULAR = 1e-9  # smallest correlation eigenvalue of a matrix that is inverted
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Law:
-    """A limit law.
+    """A limit law."""
 
-    Parameters
-    ----------
-    curvature : ndarray, shape (m, m)
-        S.
-    covariance : ndarray, shape (m, m)
-        Sigma.
-    weights : ndarray, shape (at most m,)
-        Of the chi-squares, largest first; empty when the law is not defined.
-    rows : float
-        N.
-    """
-
-    curvature: FloatArray
-    covariance: FloatArray
-    weights: FloatArray
-    rows: float
+    curvature: FloatArray  # (m, m): S
+    covariance: FloatArray  # (m, m): Sigma
+    weights: FloatArray  # (at most m,): of the chi-squares, largest first; empty when the law is not defined
+    rows: float  # N
 
     def sf(self, statistic: float, *, below: float, above: float) -> float:
         """Return the p-value of a statistic.

@@ -27,18 +27,10 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cell:
-    """Rows that change the conditions alike, nearest first.
+    """Rows that change the conditions alike, nearest first."""
 
-    Parameters
-    ----------
-    distance : ndarray, shape (n,)
-        Finite distances, ascending. Rows that cannot move (infinite distance) are left out.
-    reach : ndarray, shape (n + 1,), or None
-        Mass of the first k rows; None when each row has mass one.
-    """
-
-    distance: FloatArray
-    reach: FloatArray | None = None
+    distance: FloatArray  # (n,): finite distances, ascending. Rows that cannot move (infinite distance) are left out.
+    reach: FloatArray | None = None  # (n + 1,): mass of the first k rows; None when each row has mass one
 
     @property
     def capacity(self) -> float:
@@ -82,24 +74,13 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Projection:
-    """The cheapest move.
+    """The cheapest move."""
 
-    Parameters
-    ----------
-    cost : float
-        The optimal value; NaN when no move reaches the conditions.
-    moved : ndarray, shape (cells,)
-        Mass moved in each cell (or in each row for `project_line`).
-    gap : float
-        Cost minus a proven lower bound, relative to the cost; 0 where the method is exact by construction.
-    dual : ndarray, shape (m,)
-        Price of each condition; empty where not made.
-    """
-
-    cost: float
-    moved: FloatArray
+    cost: float  # the optimal value; NaN when no move reaches the conditions
+    moved: FloatArray  # (cells,): mass moved in each cell (or in each row for `project_line`)
+    # Cost minus a proven lower bound, relative to the cost; 0 where the method is exact by construction.
     gap: float = 0.0
-    dual: FloatArray | None = None
+    dual: FloatArray | None = None  # (m,): price of each condition; empty where not made
 
 
 def cell_sums(place: IntArray, values: FloatArray, n_cells: int) -> FloatArray:
