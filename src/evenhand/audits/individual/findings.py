@@ -181,7 +181,7 @@ def _fact(what: str, estimate: float, behind: IndividualEvidence, people: People
     assert behind.off_range is not None
     text = (
         f"Moving people where they should be treated alike multiplies the {what} by {estimate:.3g} "
-        f"({people.count.sum():.0f} rows, {behind.map.kind})."
+        f"({people.count.sum():,.0f} rows, {behind.map.kind})."
     )
     outside, held = behind.off_range.either, behind.off_range.stopped > 0
     if outside > 0.1 and not held and behind.map.kind.startswith("gradient"):

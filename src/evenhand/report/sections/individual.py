@@ -12,7 +12,7 @@ from evenhand.audits.individual.evidence import (
     IndividualEvidence,
     PartRatios,
 )
-from evenhand.report.document import Block, Cell, Table, shown
+from evenhand.report.document import Block, Cell, PValue, Table, shown
 from evenhand.report.figures import Frame, forest, lines, number
 from evenhand.results import AuditResult
 
@@ -41,7 +41,7 @@ def _predicted(tested: Sequence[GroupPredicted]) -> list[Block]:
         Table(
             title="Do the model's inputs predict the groups, on rows apart?",
             head=("Group", "Chance to rank a member above others", "p"),
-            rows=tuple((row.label, number(row.auc), number(row.pvalue)) for row in tested),
+            rows=tuple((row.label, number(row.auc), PValue(row.pvalue)) for row in tested),
         )
     ]
 
