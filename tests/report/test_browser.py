@@ -72,7 +72,7 @@ class Visit:
             }"""
         )
         button.click()
-        self.page.wait_for_function("window.copied")
+        self.until(lambda: self.page.evaluate("window.copied"))  # the page's policy forbids to poll inside it
         return self.page.evaluate("navigator.clipboard.readText()")
 
     def until(self, seen):
