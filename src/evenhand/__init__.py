@@ -19,12 +19,12 @@ from evenhand.plan import Plan
 from evenhand.results import AuditResult, AuditRun, Finding, Interval, Verdict
 from evenhand.results import Evidence as _Evidence
 from evenhand.results.run import Report as _Report
-from evenhand.run import audit
 
 if _typing.TYPE_CHECKING:
     from evenhand import similarity
     from evenhand.audits.projection.boundary import Distances
     from evenhand.audits.projection.criteria import Criterion
+    from evenhand.run import audit
     from evenhand.sizing import PowerResult, power
 
 __version__ = _version("evenhand")
@@ -50,6 +50,7 @@ AuditRun.report = staticmethod(_report)
 # Loaded when first used: half of the package, which most programs that import it never need.
 _LATER = {
     **{f"audit_{name}": f"evenhand.audits.{name}" for name in _AUDITS},
+    "audit": "evenhand.run",
     "Distances": "evenhand.audits.projection.boundary",
     "Criterion": "evenhand.audits.projection.criteria",
     "PowerResult": "evenhand.sizing",
