@@ -31,14 +31,13 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray
 from evenhand.audits.registry import AUDITS
 from evenhand.audits.verdict_words import Judgement, sentence
 from evenhand.inference.multiplicity import adjust, gatekeeping, share_out
 from evenhand.results import AuditResult, Evidence, Finding, Interval, Verdict
 
-FloatArray = NDArray[np.float64]
 R = TypeVar("R", bound=AuditResult)
 
 

@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray
 from evenhand.audits.detectable import Asked, plan_correlation, plan_pair
 from evenhand.audits.finding import Raw, not_computable
 from evenhand.audits.group.evidence import GroupEvidence
@@ -24,8 +25,6 @@ from evenhand.intake import Attribute, AuditData
 from evenhand.metrics import Metric
 from evenhand.results import Finding, Interval
 from evenhand.results.evidence import Null
-
-FloatArray = NDArray[np.float64]
 
 
 class Options(Asked, Protocol):

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray
 from evenhand.audits.finding import Raw
 from evenhand.audits.group.evidence import GroupEvidence
 from evenhand.audits.group.samples import row_values
@@ -21,8 +21,6 @@ from evenhand.inference.samples import Draws
 from evenhand.intake import Attribute, AuditData
 from evenhand.metrics import Metric
 from evenhand.summaries import Sums, cells_of
-
-FloatArray = NDArray[np.float64]
 
 _CHUNK = 1 << 16  # records whose influence on all comparisons is held at once
 _STEP = 1e-4  # relative change of a cell in a numerical derivative

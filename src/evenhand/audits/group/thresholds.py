@@ -11,17 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.audits.finding import Raw
 from evenhand.audits.group.evidence import GroupEvidence, ThresholdCurve
 from evenhand.inference.rates.conditional import exact_pvalue
 from evenhand.intake import Attribute, AuditData
 from evenhand.kernels.counts.binomial import score_interval
 from evenhand.metrics import Metric
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 _POINTS = 25
 _LEVEL = 0.95

@@ -42,7 +42,6 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenhand.audits.finding import Raw, columns_of
 from evenhand.audits.individual.description import (
@@ -71,9 +70,6 @@ from evenhand.similarity.choice import as_similarity
 from evenhand.similarity.metric import Resampled, Similarity, angles
 from evenhand.similarity.prediction import Predicted
 from evenhand.similarity.uncertainty import bootstrap_metric
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # Share of people whose loss may fall by rounding and kinks before the flow is called wrong: a true flow never
 # lowers it ([maity2021] eq. 3.1), and a map that does would make any model look harmless.

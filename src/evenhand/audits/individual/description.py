@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.audits.detectable import POWER, least_by_normal
 from evenhand.audits.individual.evidence import (
     CurvePoint,
@@ -27,9 +27,6 @@ from evenhand.kernels.flow.map_error import MapError
 from evenhand.kernels.flow.ratios import MeanRatio, mean_ratio, rate_ratio
 from evenhand.similarity.metric import FairMetric
 from evenhand.similarity.uncertainty import MetricSpread
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # People behind a mean that is shown without having been asked for.
 FEWEST = 10

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import IntArray
 from evenhand.audits.individual.moving import check_step
 from evenhand.audits.individual.options import MapOptions
 from evenhand.audits.individual.people import People, halves, same_space, shuffled
@@ -17,8 +17,6 @@ from evenhand.intake import AuditData
 from evenhand.similarity.metric import FairMetric, MetricRows, Similarity
 from evenhand.similarity.prediction import Predicted, predicted_groups
 from evenhand.similarity.subspace import SensitiveSubspace
-
-IntArray = NDArray[np.int64]
 
 # Below this the normal limit says nothing at all.
 LEAST_ROWS = 8

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import BoolArray, FloatArray, IntArray
 from evenhand.audits.individual.options import MapOptions
 from evenhand.audits.individual.region import Box
 from evenhand.errors import UsageError
@@ -30,9 +30,6 @@ from evenhand.models.gradient import precision
 from evenhand.models.gradient_view import ModelView
 from evenhand.similarity.metric import FairMetric
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 Progress = Callable[[int, int], None]
 
 # Shares of the observed range that the search is tried with, in place of flow time.

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.errors import DataError
 from evenhand.intake import AuditData
 from evenhand.models import audited_model
@@ -17,9 +17,6 @@ from evenhand.models.gradient import rescaled
 from evenhand.models.gradient_view import ModelView, view_model
 from evenhand.models.input_space import InputSpace
 from evenhand.similarity.metric import GroupTable, MetricRows
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # Inputs whose spread differs from one by more than this factor are standardised when `scale` is "auto".
 SPREAD = 4.0

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.audits.individual.folds import Fold, Plan
 from evenhand.audits.individual.moving import Moved, move
 from evenhand.audits.individual.options import MapOptions
@@ -24,9 +24,6 @@ from evenhand.kernels.flow.map_error import EXACT, MapError, redrawn
 from evenhand.kernels.shared.seeds import stream
 from evenhand.similarity.metric import FairMetric, MetricRows, angles
 from evenhand.similarity.uncertainty import draw
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # People of each half who are moved again under each refit.
 PROBED = 64

@@ -6,14 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import BoolArray, FloatArray, IntArray
 from evenhand.similarity.metric import FairMetric, MetricRows
 from evenhand.similarity.reach import group_reach
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 # What limits a movement: how far groups differ (and the range), the observed range, nothing.
 LIMITS = ("groups", "range", "none")

@@ -41,8 +41,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.audits.finding import Raw, columns_of
 from evenhand.audits.options import complete, record, with_options
 from evenhand.audits.projection.boundary import as_distances, find_boundary
@@ -64,9 +64,6 @@ from evenhand.kernels.transport.limit_law import (
 )
 from evenhand.kernels.transport.projection import Cell, Projection, cell_sums, make_cells, project_line
 from evenhand.results import AuditResult
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 _FACTORS = (0.25, 0.5, 1.0, 2.0)  # bandwidths shown beside the one used
 _MANY_CELLS = 500  # beyond this a single condition is solved by sorting rows

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.audits.detectable import least_by_normal
 from evenhand.audits.group.samples import samples_of
 from evenhand.audits.projection.criteria import Conditions
@@ -19,9 +19,6 @@ from evenhand.kernels.transport.limit_law import Law, influence_covariance
 from evenhand.kernels.transport.projection import cell_sums
 from evenhand.metrics import resolve
 from evenhand.summaries import Sums
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 _METRICS = {1: "tpr", 0: "fpr", None: "selection_rate"}  # the group audit's names of the rates
 

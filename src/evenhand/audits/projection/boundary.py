@@ -7,16 +7,14 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.errors import DataError, UsageError, near_matches
 from evenhand.intake.data import AuditData
 from evenhand.models import audited_model
 from evenhand.models.distances import BoundaryDistance, boundary_distance
 from evenhand.models.moves import Moves
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

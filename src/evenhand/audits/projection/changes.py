@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.audits.projection.criteria import Conditions
 from evenhand.audits.projection.evidence import (
     Changes,
@@ -16,9 +16,6 @@ from evenhand.audits.projection.evidence import (
     ProjectedRate,
 )
 from evenhand.kernels.transport.projection import Cell
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 _WHOLE = 1e-6  # a share of a row below this is rounding
 

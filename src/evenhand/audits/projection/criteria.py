@@ -10,15 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from evenhand.arrays import BoolArray, FloatArray, IntArray
 from evenhand.errors import DataError, UsageError, near_matches
 from evenhand.intake import Attribute, AuditData
 from evenhand.kernels.transport.projection import cell_sums
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 # Which outcomes' rows the rates are taken among; None is all rows. [si2021] Examples 1 to 4
 CRITERIA: dict[str, tuple[int | None, ...]] = {

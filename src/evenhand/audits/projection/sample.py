@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.audits.projection.boundary import Boundary
 from evenhand.audits.reference import references
 from evenhand.errors import DataError
 from evenhand.intake import Attribute, AuditData
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 Asked = list[tuple[Attribute, int]]  # attributes of one finding, each with the code of its reference group
 

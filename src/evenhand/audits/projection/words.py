@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.arrays import IntArray
 from evenhand.audits.finding import Raw, not_computable
 from evenhand.audits.projection.beside import detectable, other_tests
 from evenhand.audits.projection.changes import (
@@ -33,7 +34,6 @@ from evenhand.kernels.transport.limit_law import Law
 from evenhand.kernels.transport.projection import Cell, Projection
 from evenhand.results import Finding
 
-IntArray = NDArray[np.int64]
 Laws = Sequence[tuple[float, float, Law]]  # factor, bandwidth, law; the one used comes first
 
 

@@ -79,8 +79,6 @@ from evenhand.kernels.influence.functionals import centre
 from evenhand.kernels.shared.seeds import stream
 from evenhand.results import AuditResult
 
-FloatArray = NDArray[np.float64]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ProxyResult(AuditResult):

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from evenhand.arrays import FloatArray
 from evenhand.audits.proxy.fits import Fits, population
 from evenhand.audits.proxy.gap import Gap
 from evenhand.audits.proxy.sample import Pair
@@ -31,8 +32,6 @@ from evenhand.audits.proxy.scores import Scores, interval_of
 from evenhand.kernels.influence.design import Block
 from evenhand.kernels.influence.functionals import Centre, Functional
 from evenhand.kernels.influence.shifted_features import Shift, level_means, shift, shift_variances
-
-FloatArray = NDArray[np.float64]
 
 # A normal tail beyond this is not 0 but underflows.
 _LEAST = 1e-300

@@ -9,16 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.arrays import BoolArray, FloatArray, IntArray
 from evenhand.audits.proxy.sample import Pair
 from evenhand.kernels.influence.design import Block
 from evenhand.kernels.influence.functionals import Functional, Sample, means
 from evenhand.kernels.influence.linearised import Equation, Population, equation, missed_products
 from evenhand.kernels.influence.nuisance import Learned, LogisticFolds, calibration_of, cross_fit, predict_folds
 from evenhand.kernels.influence.shifted_predictions import Sources
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 # Columns by name in, one prediction per row out.
 Scorer = Callable[[Mapping[str, NDArray[Any]]], FloatArray]

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from evenhand.arrays import FloatArray
 from evenhand.audits.proxy.fits import Fits
 from evenhand.audits.proxy.sample import Pair
 from evenhand.inference.means import MeanSamples
@@ -24,8 +25,6 @@ from evenhand.inference.rates.samples import RateSamples
 from evenhand.inference.samples import Draws
 from evenhand.kernels.influence.functionals import TERMS, Functional, divergence
 from evenhand.results import Interval
-
-FloatArray = NDArray[np.float64]
 
 # A normal tail beyond this is not 0 but underflows.
 _LEAST = 1e-300

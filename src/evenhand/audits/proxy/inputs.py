@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray
 from evenhand.audits.options import complete
 from evenhand.audits.proxy.fits import Scorer
 from evenhand.audits.proxy.options import ProxyOptions, ProxySetting
@@ -16,8 +16,6 @@ from evenhand.intake import AuditData
 from evenhand.kernels.influence.functionals import functional
 from evenhand.kernels.shared.seeds import seed_of
 from evenhand.models import audited_model
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

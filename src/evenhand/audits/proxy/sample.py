@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.arrays import BoolArray, FloatArray, IntArray
 from evenhand.audits.proxy.options import ProxySetting
 from evenhand.errors import DataError
 from evenhand.intake import Attribute, AuditData
@@ -14,10 +15,6 @@ from evenhand.kernels.influence.design import Block, Design, make_design
 from evenhand.kernels.influence.nuisance import spread
 from evenhand.kernels.influence.value_grids import refine
 from evenhand.kernels.shared.seeds import stream
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.audits.proxy.fits import Fits, population
 from evenhand.audits.proxy.sample import Pair
 from evenhand.kernels.influence.design import Block
@@ -18,9 +18,6 @@ from evenhand.kernels.influence.linearised import score_covariance
 from evenhand.kernels.influence.set_features import Toggles, toggle
 from evenhand.kernels.influence.shifted_predictions import Rows
 from evenhand.kernels.shared.seeds import stream
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 _RANK_DRAWS = 2000
 # Records looked at in detail, for slopes and means by level.

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evenhand.arrays import FloatArray
 from evenhand.audits.proxy.evidence import Counterfactual, CounterfactualMean, GapPath
 from evenhand.audits.proxy.fits import Cut, Fits, Scorer, log_odds, sample_of
 from evenhand.audits.proxy.sample import Pair
@@ -19,8 +20,6 @@ from evenhand.kernels.influence.design import Design
 from evenhand.kernels.influence.functionals import Functional
 from evenhand.kernels.influence.nuisance import Learned
 from evenhand.kernels.shared.seeds import RngLike, seed_of, stream
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

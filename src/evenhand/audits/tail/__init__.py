@@ -44,8 +44,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray
 from evenhand.audits.finding import Raw, columns_of
 from evenhand.audits.margin import parse_margin
 from evenhand.audits.options import complete, record, with_options
@@ -66,7 +66,6 @@ from evenhand.models import AuditedModel, audited_model
 from evenhand.models.counterfactual import Columns, flip_values, recorded_as
 from evenhand.results import AuditResult
 
-FloatArray = NDArray[np.float64]
 # A group's rows as they are and as members of another: (rows' columns, other code) -> two scores, higher is better.
 Scores = Callable[[Columns, int], tuple[FloatArray, FloatArray]]
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray
 from evenhand.inference.quantiles import level_interval, sample_level
 from evenhand.kernels.extremes.exponentiality import ExponentialityTest, exponentiality
 from evenhand.kernels.extremes.logit_peak import Peak, find_peak, largest_change, logit_shift
@@ -20,8 +20,6 @@ from evenhand.kernels.extremes.pareto_checks import DOUBT, FitCheck, check_fit
 from evenhand.kernels.extremes.pareto_tail import Tail, TailIntervals, choose_k, fit_tail, tail_intervals
 from evenhand.kernels.extremes.ties import Ties, count_ties, spread_ties
 from evenhand.kernels.shared.seeds import stream
-
-FloatArray = NDArray[np.float64]
 
 HORIZONS = (10.0, 100.0, 1_000.0, 10_000.0, 100_000.0, 1_000_000.0)
 LEAST_ROWS = 200  # of a fit: 50 excesses must be at most a quarter of the rows

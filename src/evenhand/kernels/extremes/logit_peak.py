@@ -13,12 +13,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from evenhand.arrays import FloatArray
 from evenhand.kernels.extremes.pareto_checks import DOUBT, anderson_darling
-
-FloatArray = NDArray[np.float64]
 
 _TRIED = (200, 100, 50)
 _SHARE = 0.1  # of the rows, at most

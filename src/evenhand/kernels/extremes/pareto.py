@@ -15,11 +15,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
+from evenhand.arrays import BoolArray, FloatArray
 
 # Below -1/2 the likelihood is not regular, below -1 it has no maximum. Down to here its profile intervals still hold
 # their level (calibration/tail.py); below, moments take over.

@@ -11,12 +11,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray
 from evenhand.kernels.extremes.pareto import fit, quantile, survival
 from evenhand.kernels.extremes.pareto_tail import Tail
-
-FloatArray = NDArray[np.float64]
 
 DOUBT = 0.1  # a fit whose p-value is lower is not believed
 _PARTS = (2, 4)  # the same tail from a half and a quarter of its excesses

@@ -13,10 +13,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
-FloatArray = NDArray[np.float64]
+from evenhand.arrays import FloatArray
 
 _COARSE, _THETAS = 200, 600
 _SHARES = 33

@@ -10,14 +10,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize, special
 
+from evenhand.arrays import FloatArray
 from evenhand.kernels.extremes.exponentiality import ExponentialityTest, exponentiality
 from evenhand.kernels.extremes.pareto import fit, quantile
 from evenhand.kernels.extremes.pareto_profile import end_range, level_ranges, pivotal_draws, region, shape_range
-
-FloatArray = NDArray[np.float64]
 
 # Numbers of largest values tried, most first; at most this share of the sample where it is large enough.
 TRIED = (200, 150, 100, 75, 50)

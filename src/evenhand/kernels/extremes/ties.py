@@ -6,9 +6,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from evenhand.arrays import FloatArray
 
 # With fewer distinct values the tail is a set of atoms: no density to fit. So it is when fewer than this share of the
 # values are distinct or one value is this frequent, unless all lie on an even grid, as rounding makes it.

@@ -11,12 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.kernels.flow.tiles import Tiles
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Objective = Callable[[FloatArray, IntArray], FloatArray]
 Snap = Callable[[FloatArray], FloatArray]
 

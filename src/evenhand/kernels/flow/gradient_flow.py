@@ -25,14 +25,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import BoolArray, FloatArray, IntArray
 from evenhand.errors import UsageError
 from evenhand.kernels.flow.tiles import Tiles
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 Gradient = Callable[[FloatArray, IntArray], FloatArray]
 Observe = Callable[[FloatArray, IntArray], FloatArray]
 Keep = Callable[[FloatArray, FloatArray], FloatArray]

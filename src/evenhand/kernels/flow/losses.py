@@ -9,10 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
-FloatArray = NDArray[np.float64]
+from evenhand.arrays import FloatArray
 
 
 def log_softplus(s: FloatArray) -> FloatArray:

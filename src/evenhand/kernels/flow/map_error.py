@@ -17,11 +17,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize, special
 
-FloatArray = NDArray[np.float64]
+from evenhand.arrays import FloatArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,12 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from evenhand.arrays import FloatArray
 from evenhand.errors import UsageError
 
-FloatArray = NDArray[np.float64]
 ACTIVATIONS = ("identity", "relu", "tanh", "logistic")
 
 

@@ -23,9 +23,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize, special
 
+from evenhand.arrays import FloatArray
 from evenhand.kernels.flow.map_error import (
     EXACT,
     MapError,
@@ -36,8 +36,6 @@ from evenhand.kernels.flow.map_error import (
     unfolded,
     widening,
 )
-
-FloatArray = NDArray[np.float64]
 
 
 class _Ratio:

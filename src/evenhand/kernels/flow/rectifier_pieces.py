@@ -16,12 +16,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evenhand.kernels.flow.gradient_flow import FloatArray
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.kernels.flow.perceptron import Perceptron
 
-IntArray = NDArray[np.int64]
 Slope = Callable[[FloatArray, FloatArray], FloatArray]
 Look = Callable[[FloatArray, IntArray], FloatArray]
 

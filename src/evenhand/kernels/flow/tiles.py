@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-IntArray = NDArray[np.int64]
+from evenhand.arrays import IntArray
+
 T = TypeVar("T")
 
 # Rows worked on together: small enough for the second-level cache at about a hundred columns.

@@ -17,10 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray
 from evenhand.errors import DataError, UsageError, near_matches
 from evenhand.kernels.shared.ranks import weighted_ranks
-
-FloatArray = NDArray[np.float64]
 
 QUANTILES = (0.05, 0.15, 0.25, 0.35, 0.5, 0.65, 0.75, 0.85, 0.95)
 RARE_QUANTILES = (0.25, 0.5, 0.75)

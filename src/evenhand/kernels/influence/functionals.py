@@ -29,12 +29,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from evenhand.arrays import FloatArray
 from evenhand.errors import UsageError, near_matches
-
-FloatArray = NDArray[np.float64]
 
 # Rows worked on at once: temporaries stay in the cache.
 _CHUNK = 16384

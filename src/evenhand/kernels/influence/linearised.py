@@ -11,17 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from evenhand.arrays import BoolArray, FloatArray, IntArray
 from evenhand.kernels.influence.functionals import TERMS, Centre
 from evenhand.kernels.influence.nuisance import with_products
 from evenhand.kernels.influence.set_features import Toggles
 from evenhand.kernels.influence.shifted_predictions import Rows
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 _CHUNK = 16384
 # Chance of finding a product where there is none (Bonferroni), and how many are kept, the clearest first.

@@ -14,13 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray
 from evenhand.kernels.influence.design import Block
 from evenhand.kernels.influence.functionals import Centre, psi
 from evenhand.kernels.influence.shifted_predictions import Chunk, LogisticReader
-
-FloatArray = NDArray[np.float64]
 
 # Beyond this linear predictor products of odds could overflow.
 _FAR = 300.0

@@ -14,14 +14,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.errors import DataError, MissingDependencyError, UsageError
 from evenhand.kernels.shared.logistic import LogisticFit, fit_logistic
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 LEARNERS = ("logistic", "boosting")
 # Probabilities of any learner but the logistic one are kept off 0 and 1: their logarithms are used.

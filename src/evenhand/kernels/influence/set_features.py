@@ -16,16 +16,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.kernels.influence.design import Block
 from evenhand.kernels.influence.functionals import TERMS, Centre, psi, psi_slopes
 from evenhand.kernels.influence.logistic_scores import bilinear, open_odds
 from evenhand.kernels.influence.nuisance import LogisticFolds, with_products
 from evenhand.kernels.influence.shifted_predictions import Chunk, Rows, Sources
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -12,16 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from evenhand.arrays import FloatArray
 from evenhand.kernels.influence.design import Block
 from evenhand.kernels.influence.functionals import TERMS, Centre, Functional, divergence, means, psi, psi_slopes
 from evenhand.kernels.influence.linearised import Equation, Population, with_one
 from evenhand.kernels.influence.nuisance import LogisticFolds, with_products
 from evenhand.kernels.influence.shifted_predictions import Rows, Sources
-
-FloatArray = NDArray[np.float64]
 
 _CHUNK = 16384
 

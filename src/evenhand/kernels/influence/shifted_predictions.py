@@ -12,14 +12,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.kernels.influence.design import Block
 from evenhand.kernels.influence.nuisance import Learned, LogisticFolds
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 CHUNK = 8192
 

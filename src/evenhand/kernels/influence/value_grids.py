@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray
 from evenhand.kernels.influence.design import Block, Design
 from evenhand.kernels.shared.ranks import weighted_ranks
-
-FloatArray = NDArray[np.float64]
 
 # A number with at most this many values is read at all of them.
 ALL = 32

@@ -10,12 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
+from evenhand.arrays import FloatArray
 from evenhand.errors import DataError
-
-FloatArray = NDArray[np.float64]
 
 # Norm of the gradient of the mean loss, each component on its column's scale.
 TOLERANCE = 1e-10

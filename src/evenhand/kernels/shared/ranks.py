@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from evenhand.arrays import FloatArray, IntArray
 
 
 def weighted_ranks(mass: FloatArray, levels: Sequence[float]) -> IntArray:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray
 from evenhand.kernels.shared.ranks import weighted_ranks
-
-FloatArray = NDArray[np.float64]
 
 
 def weighted_quantile(values: FloatArray, mass: FloatArray | None, levels: tuple[float, ...]) -> tuple[float, ...]:

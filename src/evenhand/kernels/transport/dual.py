@@ -17,7 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evenhand.kernels.transport.projection import Cell, FloatArray, IntArray, Projection, cell_sums
+from evenhand.arrays import FloatArray, IntArray
+from evenhand.kernels.transport.projection import Cell, Projection, cell_sums
 
 _GAP = 1e-11  # relative distance of the bounds at which the answer is called exact
 _ROUNDS = 40

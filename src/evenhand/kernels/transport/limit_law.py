@@ -15,8 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from evenhand.arrays import FloatArray
 from evenhand.kernels.transport.boundary_density import gaussian_weights, silverman
-from evenhand.kernels.transport.projection import Cell, FloatArray
+from evenhand.kernels.transport.projection import Cell
 from evenhand.kernels.transport.weighted_chisquare import cone_sf, weighted_isf, weighted_sf
 
 _LEAST = 1e-300  # p-values are never 0

@@ -19,10 +19,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from evenhand.arrays import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)

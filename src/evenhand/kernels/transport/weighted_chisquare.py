@@ -12,10 +12,10 @@ import itertools
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
-FloatArray = NDArray[np.float64]
+from evenhand.arrays import FloatArray
 
 _NODES = 400  # trapezoid nodes on the half contour
 _REACH = 8.5  # in units of the contour's own width: exp(-reach^2 / 2) is below rounding
