@@ -37,9 +37,7 @@ def _report() -> _Report:
 
 
 def _kinds_of_evidence(audit: str) -> _typing.Sequence[type[_Evidence]]:
-    from evenhand.audits.evidence import kinds_of_evidence
-
-    return kinds_of_evidence(audit)
+    return _AUDITS[audit].kinds_of_evidence if audit in _AUDITS else (_Evidence,)
 
 
 # A run writes its own report and is read back from a file, but results come before audits and report and know nothing

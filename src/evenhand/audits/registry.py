@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenhand.audits import needs
 from evenhand.intake import AuditData
-from evenhand.results import AuditResult
+from evenhand.results import AuditResult, Evidence
 
 if TYPE_CHECKING:
     from evenhand.audits.options import AuditOptions
@@ -51,6 +51,7 @@ class Audit:
     explains: bool = False  # whether it explains a difference between groups and waits until one is shown
     # Options that make it run where no outcome of two values is known.
     without_outcome: Mapping[str, str] = field(default_factory=dict)
+    evidence: tuple[str, ...] = ()  # classes of its `evidence.py` that its evidence is made of, the fullest first
 
     @property
     def function(self) -> Callable[..., AuditResult]:
@@ -64,6 +65,12 @@ class Audit:
         module = import_module(f"{__package__}.{self.name}.options")
         made: type[AuditOptions] = getattr(module, f"{self.name.title()}Options")
         return made
+
+    @property
+    def kinds_of_evidence(self) -> tuple[type[Evidence], ...]:
+        """The classes of its evidence, for who reads it back or writes its schema."""
+        module = import_module(f"{__package__}.{self.name}.evidence") if self.evidence else None
+        return tuple(getattr(module, name) for name in self.evidence) or (Evidence,)
 
     def lacks(self, data: AuditData, model: Any, options: Mapping[str, Any]) -> str:
         """Say what it needs and is not given: empty, or the end of a sentence that begins with the audit.
@@ -81,6 +88,7 @@ class Audit:
 _ROWS = (
     Audit(
         name="group",
+        evidence=("GroupEvidence",),
         question="Do error and selection rates, or other metrics, differ between groups?",
         needs=(needs.groups_or_numbers, needs.decisions_or_scores),
         share=2.0,
@@ -112,6 +120,7 @@ _ROWS = (
     ),
     Audit(
         name="projection",
+        evidence=("ProjectionEvidence",),
         question="How far are the data from ones on which the decisions would be group-fair, and who would have to "
         "change?",
         needs=(needs.distances, needs.rows, needs.groups, needs.decisions_or_features),
@@ -141,6 +150,7 @@ _ROWS = (
     ),
     Audit(
         name="individual",
+        evidence=("IndividualEvidence",),
         question="Are similar people treated similarly?",
         needs=(needs.model, needs.rows, needs.groups, needs.features, needs.outcome),
         hypotheses=(
@@ -165,6 +175,7 @@ _ROWS = (
     ),
     Audit(
         name="proxy",
+        evidence=("FeatureEvidence", "NamedFeature", "GapEvidence", "Evidence"),
         question="Which features carry the disparity?",
         needs=(needs.rows, needs.groups, needs.features, needs.decisions_or_probabilities),
         explains=True,
@@ -196,6 +207,7 @@ _ROWS = (
     ),
     Audit(
         name="tail",
+        evidence=("LevelEvidence", "DifferenceEvidence"),
         question="How badly is the worst-treated person disadvantaged for group membership alone?",
         needs=(needs.model, needs.rows, needs.groups, needs.features, needs.no_sampling_weights, needs.recorded_group),
         hypotheses=(

@@ -12,7 +12,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin
 
-from evenhand.audits.evidence import kinds_of_evidence
 from evenhand.audits.registry import AUDITS
 from evenhand.files import write_atomic
 from evenhand.inference.multiplicity import CORRECTIONS
@@ -111,7 +110,7 @@ def _finding() -> dict[str, Any]:
 
 
 def _block(audit: str, parts: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    kinds = [_schema_of(cls, parts) for cls in kinds_of_evidence(audit)]
+    kinds = [_schema_of(cls, parts) for cls in AUDITS[audit].kinds_of_evidence]
     return _object(
         audit={"const": audit},
         findings={"type": "integer", "minimum": 0},
