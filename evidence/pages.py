@@ -87,9 +87,14 @@ def calibration() -> str:
         ),
         "\n### Designs that look wrong\n",
         "Designs with more rejections at one of the three levels, or less coverage, than a right procedure shows in "
-        "99 % of runs. A few designs in a hundred are listed by chance, so each was run again on fresh data sets "
-        f"({max((d['tested'] for d in second.values()), default=0):,} of them): the second columns are free of that "
-        "selection. Warned: how often the finding carried a warning.\n",
+        "99 % of runs. A few designs in a hundred are listed by chance. "
+        + (
+            f"Each was run again on {max(d['tested'] for d in second.values()):,} fresh data sets: the second columns "
+            "are free of that selection. "
+            if second
+            else "They were not run again, so the columns for fresh data sets are empty. "
+        )
+        + "Warned: how often the finding carried a warning.\n",
         table(
             ("design", "size", ".01", ".001", "coverage", "warned", "size again", ".01", ".001", "coverage", "warned"),
             listed,
