@@ -7,6 +7,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pandas as pd
+import pyarrow
 import pytest
 
 from evenhand.errors import DataError, UsageError
@@ -197,3 +198,10 @@ class TestArrays:
     def test_masked_arrays(self) -> None:
         outcome = np.ma.masked_array([0, 1, 0, 1], mask=[False, True, False, False])
         assert AuditData.from_arrays(outcome=outcome, groups=G).rows.dropped == {"`outcome` is missing": 1}
+
+
+@pytest.mark.parametrize("rows", ["keep", "cells"])
+def test_a_vast_score_is_refused_on_an_engine_as_in_memory(rows) -> None:
+    table = {"d": [1, 0, 1, 0], "p": [1e285, 9e288, 0.5, 1.0], "g": ["a", "b", "a", "b"]}
+    with pytest.raises(DataError, match=r"Score `p` reaches 9e\+288; values beyond 1e\+100 cannot be squared"):
+        read(duckdb.from_arrow(pyarrow.table(table)), decision="d", score="p", groups=["g"], rows=rows)

@@ -325,7 +325,7 @@ def _score(table: Table, options: Options, keep: BoolArray) -> tuple[FloatArray 
             f"Score `{options.score}` is missing, NaN or infinite in {count_of(n, 'row')} of those used; "
             f"every score must be a finite number. Remove or fill these rows first."
         )
-    _refuse_vast(values, options.score, "Score")
+    refuse_vast(values, options.score, "Score")
     if table.bins is not None:
         return values, "probability" if (table.bins.low, table.bins.high) == (0.0, 1.0) else "real"
     return values, "probability" if values.min() >= 0 and values.max() <= 1 else "real"
@@ -345,10 +345,11 @@ def _refuse_infinite(outcome: FloatArray | None, keep: BoolArray, name: str | No
     if outcome is not None and np.isinf(outcome[keep]).any():
         raise DataError(f"Outcome `{name}` is infinite in some rows; every outcome must be a finite number.")
     if outcome is not None:
-        _refuse_vast(outcome[keep], name, "Outcome")
+        refuse_vast(outcome[keep], name, "Outcome")
 
 
-def _refuse_vast(values: FloatArray, name: str | None, role: str) -> None:
+def refuse_vast(values: FloatArray, name: str | None, role: str) -> None:
+    """Refuse values whose squares cannot be added up."""
     largest = float(np.abs(values).max(initial=0.0))
     if largest > LARGEST_VALUE:
         raise DataError(

@@ -18,7 +18,7 @@ from evenhand.intake.columns import Column, from_values
 from evenhand.intake.dependence import identifier_names, identifier_note
 from evenhand.intake.labels import code_binary, positive_for
 from evenhand.intake.options import Options
-from evenhand.intake.records import MOST_LABELS, ScoreBins, Table
+from evenhand.intake.records import MOST_LABELS, ScoreBins, Table, refuse_vast
 from evenhand.intake.summed_values import number_sql, value_names, value_sql
 from evenhand.intake.weights import WeightSums, weight_kind
 from evenhand.intake.wording import count_of
@@ -199,6 +199,7 @@ def _learn(engine: Engine, options: Options, numeric: bool) -> _Facts:
         work.sums.update(_weight_sums(_double(engine, options.weight)))
     found = {name: _numbers(array) for name, array in work.run(engine, 1).items()}
     low, high = (float(np.nan_to_num(found[k][0])) for k in ("low", "high"))
+    refuse_vast(np.array([low, high]), options.score, "Score")
     calibrated = low >= 0 and high <= 1
     frequency = False
     if options.weight is not None:
