@@ -61,6 +61,7 @@ def redrawn(change: FloatArray, part: FloatArray) -> MapError:
 
     Examples
     --------
+    >>> import numpy as np
     >>> error = redrawn(np.array([1.0, 2.0, 3.0]), np.array([[0.0], [1.0], [2.0]]))
     >>> error.bias, error.variance, error.covariance, error.extra(1.0)
     (2.0, 1.0, (1.0,), 3.0)
