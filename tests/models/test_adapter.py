@@ -122,7 +122,8 @@ def test_a_threshold_of_the_data_is_the_model_s():
 
 
 def test_one_logit_is_cut_at_one_place():
-    torch = pytest.importorskip("torch")
+    import torch
+
     layer = torch.nn.Linear(2, 1).double()
     layer.weight.data, layer.bias.data = torch.tensor([[2.0, 0.5]]).double(), torch.tensor([-0.3]).double()
     logit = X @ [2.0, 0.5] - 0.3
@@ -189,7 +190,6 @@ def test_texts_from_a_file_become_the_categories_a_model_wants():
 
 
 def test_onnx_classes_are_learned_from_its_answers():
-    pytest.importorskip("skl2onnx")
     from onnxruntime import InferenceSession
     from skl2onnx import to_onnx
 
