@@ -21,9 +21,10 @@ from evenhand.results import Evidence as _Evidence
 from evenhand.results.run import Report as _Report
 
 if _typing.TYPE_CHECKING:
-    from evenhand import similarity
+    from evenhand import mitigation, similarity
     from evenhand.audits.projection.boundary import Distances
     from evenhand.audits.projection.criteria import Criterion
+    from evenhand.repair import MitigationResult, mitigate
     from evenhand.run import audit
     from evenhand.sizing import PowerResult, power
 
@@ -53,12 +54,14 @@ _LATER = {
     "Criterion": "evenhand.audits.projection.criteria",
     "PowerResult": "evenhand.sizing",
     "power": "evenhand.sizing",
+    "MitigationResult": "evenhand.repair",
+    "mitigate": "evenhand.repair",
 }
 
 
 def __getattr__(name: str) -> _typing.Any:
-    if name == "similarity":
-        return _import_module("evenhand.similarity")
+    if name in ("mitigation", "similarity"):
+        return _import_module(f"evenhand.{name}")
     if name in _LATER:
         return getattr(_import_module(_LATER[name]), name)
     raise AttributeError(f"module 'evenhand' has no attribute {name!r}")
@@ -82,6 +85,7 @@ __all__ = [
     "Interval",
     "Metric",
     "MissingDependencyError",
+    "MitigationResult",
     "Plan",
     "PowerResult",
     "UsageError",
@@ -89,6 +93,8 @@ __all__ = [
     "audit",
     "cell_metric",
     "datasets",
+    "mitigate",
+    "mitigation",
     "power",
     "read",
     "row_metric",

@@ -14,6 +14,7 @@ import click
 from evenhand.cli.audit import audit_command
 from evenhand.cli.datasets import datasets_command
 from evenhand.cli.demo import demo_command
+from evenhand.cli.mitigate import mitigate_command
 from evenhand.cli.plan import plan_command
 from evenhand.cli.power import power_command
 from evenhand.cli.wording import spoken
@@ -30,6 +31,7 @@ def cli() -> None:
 cli.add_command(audit_command)
 cli.add_command(plan_command)
 cli.add_command(power_command)
+cli.add_command(mitigate_command)
 cli.add_command(demo_command)
 cli.add_command(datasets_command)
 

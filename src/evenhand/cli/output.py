@@ -98,6 +98,13 @@ def write(page: Document, folder: Path, *, fails: Fails | None = None) -> None:
     click.echo(f"Wrote {folder / first}{beside if others else ''}")
 
 
+def write_page(page: Document, folder: Path, *, beside: Iterable[str] = ()) -> None:
+    """Write a document as page and Markdown, and say where."""
+    made = {folder / "report.html": html_page(page), folder / "report.md": markdown_page(page)}
+    write_all(made)
+    click.echo(f"Wrote {folder / 'report.html'}, with {', '.join(['report.md', *beside])} beside it")
+
+
 def _made(name: str, make: Callable[[], str]) -> str | None:
     """Make one file's text; what goes wrong in it is said and costs only this file."""
     try:

@@ -6,6 +6,7 @@ stands for. Everything after intake works on records, so a billion rows cost wha
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand.arrays import FloatArray, IntArray
-from evenhand.errors import UsageError, near_matches
+from evenhand.errors import DataError, UsageError, near_matches
 from evenhand.intake.arrays import arrays_table
 from evenhand.intake.cells import fingerprint_of, intersect, merge_cells
 from evenhand.intake.dependence import repeat_note
@@ -197,6 +198,52 @@ class AuditData:
                 return attribute
         known = [a.name for a in self.attributes]
         raise UsageError(f"There is no attribute `{name}`.{near_matches(name, known)}")
+
+    def take(self, people: IntArray) -> AuditData:
+        """Return some of the people, one record each.
+
+        Parameters
+        ----------
+        people : ndarray of int
+            Positions, where a record that stands for k rows has k of them.
+
+        Returns
+        -------
+        AuditData
+            With the same groups, also those of whom nobody is left.
+
+        Raises
+        ------
+        DataError
+            When the rows stayed on their engine.
+
+        Examples
+        --------
+        >>> data = AuditData.from_arrays(decision=[1, 0, 1], groups={"g": ["a", "b", "a"]})
+        >>> data.take(np.array([0, 2])).decision.tolist()
+        [1.0, 1.0]
+        """
+        if self.moments is not None:
+            raise DataError("These rows stayed on their engine and cannot be divided. Read them with `rows='keep'`.")
+        at = np.repeat(np.arange(self.count.size), self.count)[people]
+
+        def of(values: FloatArray | None) -> FloatArray | None:
+            return None if values is None else _own(values[at])
+
+        return replace(
+            self,
+            outcome=of(self.outcome),
+            decision=of(self.decision),
+            score=of(self.score),
+            weight=of(self.weight),
+            weight_square=None if self.weight is None else of(self.weight**2),
+            attributes=tuple(replace(a, codes=_own(a.codes[at])) for a in self.attributes),
+            continuous={name: _own(v[at]) for name, v in self.continuous.items()},
+            features={name: _own(v[at]) for name, v in self.features.items()},
+            count=_own(np.ones(at.size, dtype=np.int64)),
+            rows=RowCounts(rows_in=int(at.size), rows_used=int(at.size), dropped={}),
+            fingerprint=hashlib.sha256(self.fingerprint.encode() + np.sort(people).tobytes()).hexdigest(),
+        )
 
 
 def _own(array: NDArray[Any]) -> NDArray[Any]:

@@ -42,6 +42,18 @@ SOURCES: dict[str, Source] = {
         "Fairness testing through extreme value theory",
         "2025",
     ),
+    "angelopoulos2021": Source(
+        "A. N. Angelopoulos, S. Bates, E. J. Candès, M. I. Jordan, L. Lei",
+        "Learn then test: calibrating predictive algorithms to achieve risk control",
+        "2021",
+        "https://arxiv.org/abs/2110.01052",
+    ),
+    "laufer2023": Source(
+        "B. Laufer-Goldshtein, A. Fisch, R. Barzilay, T. Jaakkola",
+        "Efficiently controlling multiple risks with Pareto testing",
+        "International Conference on Learning Representations, 2023",
+        "https://arxiv.org/abs/2210.07913",
+    ),
     "chung2013": Source(
         "E. Chung, J. P. Romano",
         "Exact and asymptotically robust permutation tests",

@@ -83,6 +83,16 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Chapter:
+    """A part of a document that is about no audit of its own."""
+
+    key: str  # its anchor
+    title: str
+    question: str  # what it answers
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
     """A whole report."""
 
@@ -96,6 +106,7 @@ class Document:
     facts: Table  # what is needed to repeat the run
     references: tuple[tuple[str, str, str], ...]  # (key, text, address): the bibliography of the methods used
     glossary: tuple[tuple[str, str], ...] = field(default=())  # (word, meaning): words and measures that occur
+    chapters: tuple[Chapter, ...] = ()  # what comes before the audits
 
 
 def shown(value: Cell) -> str:

@@ -1,0 +1,241 @@
+"""A certificate: candidates tested in a fixed order on people that neither training nor choosing has seen.
+
+Hypotheses
+    For candidate j, H_j: some metric differs between some two groups by more than its margin.
+Test
+    For each metric and pair of groups the audit's own test against "outside the margin"; the largest p-value over all
+    of them tests H_j (an intersection-union test, which needs no correction).
+Order
+    Candidates are ordered on other people, from the one that looks safest to the one that performs best, and each
+    must perform better than those before it. They are tested in this order, each at the whole level alpha, until one is
+    not shown to be inside. A false H_j is certified at most with probability alpha over the whole sequence
+    ([angelopoulos2021], fixed sequence; the order is that of [laufer2023]).
+Answer
+    The last certified candidate, which performs best on the people to choose on. None, when the first fails.
+When it fails
+    People who depend on each other across the parts (the same person twice), and people who differ from those in the
+    file: the certificate is about the population that the file was drawn from.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from evenhand.arrays import FloatArray
+from evenhand.audits.group import audit_group
+from evenhand.audits.margin import Margin
+from evenhand.intake import Attribute, AuditData
+from evenhand.results import Evidence, Finding, Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What is to be certified."""
+
+    margins: Mapping[str, Margin]  # metric to what counts as negligible
+    attributes: tuple[Attribute, ...]  # whose groups are compared, all pairs of each
+    alpha: float  # probability, at most, of certifying a model that lies outside a margin
+
+    @property
+    def words(self) -> str:
+        """What is wanted, in words."""
+        return " and ".join(
+            f"{name} {'ratios above' if m.ratio else 'differences below'} {m.value:g}"
+            for name, m in self.margins.items()
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The attributes."""
+        return tuple(a.name for a in self.attributes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """One metric between two groups: the finding, and the p-value for lying outside the margin."""
+
+    finding: Finding
+    outside: float  # 1 where it is not computable
+    rows_needed: Mapping[str, float] | None = (
+        None  # of each group, to show that it lies inside; None where none would do
+    )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the comparison as plain data."""
+        interval = self.finding.interval
+        return {
+            "measure": self.finding.measure,
+            "groups": list(self.finding.groups),
+            "estimate": _plain(self.finding.estimate),
+            "low": None if interval is None else _plain(interval.low),
+            "high": None if interval is None else _plain(interval.high),
+            "margin": self.finding.margin,
+            "pvalue_outside": self.outside,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One test of the sequence."""
+
+    candidate: str  # its label
+    pvalue: float  # for lying outside the margin
+    certified: bool
+    comparisons: tuple[Comparison, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the step as plain data."""
+        return {
+            "candidate": self.candidate,
+            "pvalue": self.pvalue,
+            "certified": self.certified,
+            "comparisons": [c.to_dict() for c in self.comparisons],
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate:
+    """What was shown about the chosen model, and how."""
+
+    verdict: Verdict  # equivalent: a model is certified; inconclusive: none is
+    margins: Mapping[str, float | str]  # metric to margin
+    attributes: tuple[str, ...]
+    alpha: float
+    rows: int  # people it rests on
+    steps: tuple[Step, ...]
+    reason: str  # a sentence
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the certificate as plain data."""
+        return {
+            "verdict": str(self.verdict),
+            "margins": dict(self.margins),
+            "attributes": list(self.attributes),
+            "alpha": self.alpha,
+            "rows": self.rows,
+            "steps": [s.to_dict() for s in self.steps],
+            "reason": self.reason,
+        }
+
+
+def compare_groups(
+    part: AuditData, decision: FloatArray, score: FloatArray | None, target: Target
+) -> tuple[Comparison, ...]:
+    """Compare all pairs of groups by each metric, as a model decides about them.
+
+    Parameters
+    ----------
+    part : AuditData
+        People with their outcomes and groups.
+    decision, score : ndarray
+        The model's.
+    target : Target
+        Metrics, margins and attributes.
+
+    Returns
+    -------
+    tuple of Comparison
+    """
+    kind = "none" if score is None else "probability"
+    attributes = tuple(part.attribute(name) for name in target.names)
+    judged = replace(part, decision=decision, score=score, score_kind=kind, attributes=attributes, continuous={})
+    asked = {"compare": "pairs", "correction": "none", "alpha": target.alpha, "rng": 0}
+    made = []
+    for metric, margin in target.margins.items():
+        result = audit_group(judged, metrics=[metric], margin=margin, **asked)
+        for finding, evidence in zip(result.findings, result.evidence, strict=True):
+            if finding.measure.endswith("_global"):  # the largest of the pairs
+                continue
+            outside = evidence.equivalence_pvalue
+            undecided = finding.verdict is Verdict.NOT_COMPUTABLE or outside is None or math.isnan(outside)
+            made.append(
+                Comparison(
+                    finding=finding,
+                    outside=1.0 if undecided or outside is None else float(outside),
+                    rows_needed=_rows_needed(evidence),
+                )
+            )
+    return tuple(made)
+
+
+def _rows_needed(evidence: Evidence) -> Mapping[str, float] | None:
+    """Return how many rows of each group would show equivalence four times in five, if the estimates were true."""
+    planned = getattr(evidence, "sample_size", None)
+    needed = None if planned is None else planned.rows_to_show_equivalence
+    if needed is None or not all(math.isfinite(n) for n in needed.at_this_ratio.values()):
+        return None
+    return dict(needed.at_this_ratio)
+
+
+def pvalue_of(comparisons: Sequence[Comparison]) -> float:
+    """Return the p-value for "some comparison lies outside its margin": the largest of all."""
+    return max((c.outside for c in comparisons), default=1.0)
+
+
+def certificate_of(steps: Sequence[Step], target: Target, rows: int) -> Certificate:
+    """Say what a sequence of tests has shown.
+
+    Parameters
+    ----------
+    steps : sequence of Step
+        In the order of the tests; the last may have failed.
+    target : Target
+        What they tested.
+    rows : int
+        People it rests on.
+
+    Returns
+    -------
+    Certificate
+    """
+    certified = [s for s in steps if s.certified]
+    if certified:
+        p = max(s.pvalue for s in certified)
+        reason = (
+            f"Certified: `{certified[-1].candidate}` keeps {target.words} between all groups of "
+            f"{' and '.join(target.names)}, "
+            f"shown on {rows:,} people it has not seen (p {p:.3g}, error rate {target.alpha:g})."
+        )
+    elif steps:
+        reason = (
+            f"Nothing is certified. The safest candidate, `{steps[0].candidate}`, is not shown to keep {target.words} "
+            f"on {rows:,} people it has not seen. {_obstacle(steps[0])}"
+        )
+    else:
+        reason = "Nothing is certified: no candidate was worth testing."
+    return Certificate(
+        verdict=Verdict.EQUIVALENT if certified else Verdict.INCONCLUSIVE,
+        margins={name: said(m) for name, m in target.margins.items()},
+        attributes=target.names,
+        alpha=target.alpha,
+        rows=rows,
+        steps=tuple(steps),
+        reason=reason,
+    )
+
+
+def _obstacle(step: Step) -> str:
+    """Say which comparison is in the way, and how many rows would decide."""
+    worst = max(step.comparisons, key=lambda c: c.outside)
+    finding = worst.finding
+    if finding.verdict is Verdict.NOT_COMPUTABLE:
+        return finding.reason
+    fact = f"{finding.measure} of {' and '.join(finding.groups)} is apart by {finding.estimate:+.3f}"
+    if finding.interval is not None:
+        fact += f", between {finding.interval.low:+.3f} and {finding.interval.high:+.3f}"
+    if worst.rows_needed is None:
+        return f"{fact}. More rows alone would not show it: a wider margin, other methods or more features might."
+    rows = " and ".join(f"{math.ceil(n):,} of {name}" for name, n in worst.rows_needed.items())
+    return f"{fact}. If that were its true value, {rows} among the people to certify on would show it 4 times in 5."
+
+
+def said(margin: Margin) -> float | str:
+    """Return a margin as the user says it."""
+    return f"ratio:{margin.value:g}" if margin.ratio else margin.value
+
+
+def _plain(value: float) -> float | None:
+    return value if math.isfinite(value) else None

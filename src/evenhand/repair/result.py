@@ -1,0 +1,147 @@
+"""What a mitigation ends with: the certified model or none, the certificate, and everything that was tried."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evenhand.errors import MissingDependencyError
+from evenhand.files import write_all, write_atomic
+from evenhand.repair.candidates import Candidate
+from evenhand.repair.certificate import Certificate
+from evenhand.repair.changes import PairedChange, SideBySide
+from evenhand.results import AuditRun, Verdict, printable
+
+SCHEMA = "evenhand/mitigation/1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MitigationResult:
+    """The answer of `evenhand.mitigate`.
+
+    Parameters
+    ----------
+    model : object or None
+        The certified model, fitted; None when none is certified.
+    certificate : Certificate
+        What was shown and how.
+    candidates : tuple of Candidate
+        Everything that was tried, with what it reached on the part to choose on.
+    chosen : str
+        Label of the certified candidate; empty when there is none.
+    original : object
+        The plain learner, fitted on the same people.
+    disparities, performance : tuple of PairedChange
+        What the certified model changes on the people to certify on, between groups and in each group.
+    before, after : AuditRun or None
+        All audits of the plain learner and of the certified model on these people.
+    compared : tuple of SideBySide
+        Their findings beside each other.
+    settings : mapping
+        What was asked, with the seed.
+    rows : mapping of str to int
+        People in each part.
+    versions : mapping of str to str
+        Of the packages.
+    notes : tuple of str
+        What a reader should know.
+    """
+
+    model: Any
+    certificate: Certificate
+    candidates: tuple[Candidate, ...]
+    chosen: str
+    original: Any
+    disparities: tuple[PairedChange, ...]
+    performance: tuple[PairedChange, ...]
+    before: AuditRun | None
+    after: AuditRun | None
+    compared: tuple[SideBySide, ...]
+    settings: Mapping[str, Any]
+    rows: Mapping[str, int]
+    versions: Mapping[str, str]
+    notes: tuple[str, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """`equivalent` when a model is certified, `inconclusive` when none is."""
+        return self.certificate.verdict
+
+    def __str__(self) -> str:
+        """Return the answer in words and a table of what was tried."""
+        lines = [self.certificate.reason, ""]
+        metric = self.settings["performance"]
+        lines.append(f"{'candidate':<46} {metric:>18} {'worst disparity':>16}  tested")
+        for c in sorted(self.candidates, key=lambda c: (c.place is None, c.place)):
+            worst = "" if c.worst is None else f"{c.worst.finding.estimate:+.3f} {c.worst.finding.measure}"
+            shown = "" if c.performance != c.performance else f"{c.performance:.4f}"
+            lines.append(f"{printable(c.label)[:46]:<46} {shown:>18} {worst:>16}  {_fate(self, c)}")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the models as plain data."""
+        return {
+            "schema": SCHEMA,
+            "chosen": self.chosen,
+            "certificate": self.certificate.to_dict(),
+            "candidates": [c.to_dict() for c in self.candidates],
+            "disparities": [c.to_dict() for c in self.disparities],
+            "performance": [c.to_dict() for c in self.performance],
+            "settings": dict(self.settings),
+            "rows": dict(self.rows),
+            "versions": dict(self.versions),
+            "notes": list(self.notes),
+        }
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Return, and write if a path is given, everything but the models as JSON."""
+        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False, default=str) + "\n"
+        if path is not None:
+            write_atomic(Path(path), text)
+        return text
+
+    def card(self) -> str:
+        """Return the card of the model as Markdown: how it was made, its certificate, settings, seed and versions."""
+        from evenhand.repair.card import card_of
+
+        return card_of(self)
+
+    def save(self, folder: str | Path) -> tuple[Path, ...]:
+        """Write ``mitigation.json`` and ``card.md`` and, when a model is certified, ``model.skops``.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Made if it is not there. A model of an earlier run does not stay beside an answer that certifies none.
+
+        Returns
+        -------
+        tuple of Path
+            What was written.
+        """
+        place = Path(folder)
+        texts: dict[Path, str] = {place / "mitigation.json": self.to_json(), place / "card.md": self.card()}
+        model = place / "model.skops"
+        model.unlink(missing_ok=True)
+        write_all(texts)
+        if self.model is None:
+            return tuple(texts)
+        try:
+            import skops.io
+        except ImportError as error:
+            raise MissingDependencyError("Saving a model needs skops: pip install evenhand[mitigation].") from error
+        skops.io.dump(self.model, model)
+        return (*texts, model)
+
+
+def _fate(result: MitigationResult, candidate: Candidate) -> str:
+    if candidate.reason:
+        return printable(candidate.reason)
+    for step in result.certificate.steps:
+        if step.candidate == candidate.label:
+            chosen = ", chosen" if candidate.label == result.chosen else ""
+            return f"certified (p {step.pvalue:.3g}){chosen}" if step.certified else f"not shown (p {step.pvalue:.3g})"
+    return "not reached" if candidate.place is not None else "not on the frontier"
