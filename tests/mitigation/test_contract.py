@@ -15,7 +15,10 @@ from evenhand.errors import DataError
 from evenhand.mitigation.estimator import Mitigator
 
 #: Settings that make a method quick enough for a test; they change nothing that is tested here.
-QUICK: dict[str, dict[str, Any]] = {}
+QUICK: dict[str, dict[str, Any]] = {
+    "minimax": {"rounds": 5},
+    "exponentiated_gradient": {"max_iter": 5},
+}
 
 
 def rows(size: int = 240, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
