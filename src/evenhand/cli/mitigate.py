@@ -44,6 +44,7 @@ _LEARNERS = ("logistic", "forest", "boosting", "network")
     show_default=True,
     help="Folder for the results.",
 )
+@click.option("--fail-on", type=click.Choice(["inconclusive"]), help="Exit code 3 when no model is certified.")
 @click.option("--quiet", is_flag=True, help="No progress, no table.")
 def mitigate_command(file: Path, **words: Any) -> int:
     """Repair a model and certify the repair on people it has not seen."""
@@ -80,11 +81,10 @@ def mitigate_command(file: Path, **words: Any) -> int:
             keep(run, out / name)
             write(compose(run, title=f"Audit {name} the repair"), out / name)
     if not words["quiet"]:
-        click.echo(printable(spoken(str(result))))
-        for note in result.notes:
-            click.echo(printable(spoken(note)))
+        for line in (*str(result).splitlines(), "", *result.notes):
+            click.echo(printable(spoken(line)))
     write_page(compose_mitigation(result), out, beside=("mitigation.json", "card.md"))
-    return 0
+    return 3 if words["fail_on"] and result.model is None else 0
 
 
 def _shares(text: str) -> list[float]:

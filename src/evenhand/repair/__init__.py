@@ -112,7 +112,7 @@ def mitigate(
     target = Target(margins=_margins(data, metric, margin), attributes=_attributes(data, attribute), alpha=alpha)
     train, choose, certify = three_parts(data, target.attributes, check_shares(parts), seed)
     tables = [training_of(part, target.attributes) for part in (train, choose, certify)]
-    requests = requests_of(methods, learner, tables[0], seed)
+    requests = requests_of(methods, learner, tables[0], list(target.margins), seed)
     candidates = []
     for j, request in enumerate(requests):
         say(f"fitting {j + 1} of {len(requests)}: {request.label}")

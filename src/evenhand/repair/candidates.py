@@ -19,6 +19,7 @@ from evenhand.models.input_space import as_frame
 from evenhand.repair.certificate import Comparison, pvalue_of
 
 PLAIN = "plain learner"
+_EQUALITIES = {"selection_rate": "demographic_parity", "fnr": "tpr_parity", "tpr": "tpr_parity"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +79,9 @@ class Candidate:
         }
 
 
-def requests_of(methods: Sequence[Any] | None, learner: Any, table: Training, seed: int) -> tuple[Request, ...]:
+def requests_of(
+    methods: Sequence[Any] | None, learner: Any, table: Training, metrics: Sequence[str], seed: int
+) -> tuple[Request, ...]:
     """Return everything to be fitted: the plain learner, then each method with each of its settings.
 
     Parameters
@@ -89,6 +92,8 @@ def requests_of(methods: Sequence[Any] | None, learner: Any, table: Training, se
         What methods repair.
     table : Training
         The people to train on.
+    metrics : sequence of str
+        What must be alike; a method that can be asked for one kind of equality is asked for this one.
     seed : int
         Given to each method.
 
@@ -111,12 +116,20 @@ def requests_of(methods: Sequence[Any] | None, learner: Any, table: Training, se
                     f"The method `{method}` needs packages that are not installed ({error.name}): "
                     "pip install evenhand[mitigation]."
                 ) from error
-            made += [Request(method=method, settings=s, estimator=kind(**s)) for s in kind.about.grid]
+            constraint = {"constraint": _constraint(metrics)} if "constraint" in kind().get_params(deep=False) else {}
+            settings = [{**constraint, **s} for s in kind.about.grid]
+            made += [Request(method=method, settings=s, estimator=kind(**s)) for s in settings]
         elif isinstance(method, BaseEstimator) and hasattr(method, "fit"):
             made.append(Request(method=type(method).__name__, settings=_own_settings(method), estimator=clone(method)))
         else:
             raise UsageError(f"`methods` takes words or estimators; got {type(method).__name__}.")
     return tuple(_given(request, learner, table, seed) for request in made)
+
+
+def _constraint(metrics: Sequence[str]) -> str:
+    """Return the equality that methods know under a name of their own and that serves these metrics."""
+    kinds = {_EQUALITIES.get(metric, "equalized_odds") for metric in metrics}
+    return kinds.pop() if len(kinds) == 1 else "equalized_odds"
 
 
 def _own_settings(estimator: Any) -> dict[str, Any]:

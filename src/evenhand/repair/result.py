@@ -74,11 +74,12 @@ class MitigationResult:
         """Return the answer in words and a table of what was tried."""
         lines = [self.certificate.reason, ""]
         metric = self.settings["performance"]
-        lines.append(f"{'candidate':<46} {metric:>18} {'worst disparity':>16}  tested")
+        wide = max(len(printable(c.label)) for c in self.candidates)
+        lines.append(f"{'candidate':<{wide}} {metric:>18} {'largest difference':>24}  tested")
         for c in sorted(self.candidates, key=lambda c: (c.place is None, c.place)):
             worst = "" if c.worst is None else f"{c.worst.finding.estimate:+.3f} {c.worst.finding.measure}"
             shown = "" if c.performance != c.performance else f"{c.performance:.4f}"
-            lines.append(f"{printable(c.label)[:46]:<46} {shown:>18} {worst:>16}  {_fate(self, c)}")
+            lines.append(f"{printable(c.label):<{wide}} {shown:>18} {worst:>24}  {_fate(self, c)}")
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
