@@ -16,6 +16,7 @@ from evenhand.mitigation.estimator import Mitigator
 
 #: Settings that make a method quick enough for a test; they change nothing that is tested here.
 QUICK: dict[str, dict[str, Any]] = {
+    "ecd_fair": {"trials": 3},
     "minimax": {"rounds": 5},
     "exponentiated_gradient": {"max_iter": 5},
 }

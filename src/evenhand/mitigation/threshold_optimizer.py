@@ -29,6 +29,7 @@ from evenhand.arrays import FloatArray, IntArray
 from evenhand.errors import DataError, UsageError, near_matches
 from evenhand.kernels.shared.seeds import seed_of, stream
 from evenhand.mitigation.estimator import About, Mitigator, Training, fit_learner, group_codes, probability_of
+from evenhand.mitigation.held_out import held_out
 
 #: Rates that agree under each constraint.
 CONSTRAINTS = {
@@ -159,16 +160,10 @@ class ThresholdOptimizer(Mitigator):
             raise UsageError(f"`held_out` is {self.held_out!r}; it is a share of the rows, at least 0 and below 1.")
 
     def _held_out(self, rows: Training) -> NDArray[np.bool_]:
-        """Return which rows choose the thresholds: the same share of each class in each group."""
+        """Return which rows choose the thresholds."""
         if not self.held_out:
             return np.ones(rows.y.size, dtype=bool)
-        order = stream(seed_of(self.random_state), "threshold_optimizer/split").permutation(rows.y.size)
-        cell = (2 * rows.group + rows.y)[order]
-        chosen = np.zeros(rows.y.size, dtype=bool)
-        for c in np.unique(cell).tolist():
-            mine = order[cell == c]
-            chosen[mine[: round(self.held_out * mine.size)]] = True
-        return chosen
+        return held_out(rows, self.held_out, stream(seed_of(self.random_state), "threshold_optimizer/split"))
 
     def _seen(self, X: Any) -> Any:
         """Return the columns that the learner gets."""
