@@ -173,9 +173,6 @@ def _attributes(data: AuditData, names: Sequence[str] | str | None) -> tuple[Att
         chosen = tuple(data.attribute(n) for n in ([names] if isinstance(names, str) else names))
     if not chosen:
         raise DataError("No group column was given. Name at least one in `groups`.")
-    for a in chosen:
-        if len(a.labels) < 2:
-            raise DataError(f"`{a.name}` has the single group `{a.labels[0]}`; at least two are needed to compare.")
     return chosen
 
 

@@ -24,11 +24,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from scipy import optimize, special
+
 from evenhand.arrays import FloatArray
 from evenhand.audits.group import audit_group
 from evenhand.audits.margin import Margin
 from evenhand.intake import Attribute, AuditData
-from evenhand.results import Evidence, Finding, Verdict
+from evenhand.results import Finding, Verdict
+
+_POWER = 0.8  # how often something is to be shown, where the rows for it are named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,9 +63,7 @@ class Comparison:
 
     finding: Finding
     outside: float  # 1 where it is not computable
-    rows_needed: Mapping[str, float] | None = (
-        None  # of each group, to show that it lies inside; None where none would do
-    )
+    times_rows: float = math.nan  # how many times these rows would show it 4 times in 5, were the estimate true
 
     def to_dict(self) -> dict[str, Any]:
         """Return the comparison as plain data."""
@@ -155,19 +157,32 @@ def compare_groups(
                 Comparison(
                     finding=finding,
                     outside=1.0 if undecided or outside is None else float(outside),
-                    rows_needed=_rows_needed(evidence),
+                    times_rows=math.nan if undecided else _times_rows(finding, margin, target.alpha),
                 )
             )
     return tuple(made)
 
 
-def _rows_needed(evidence: Evidence) -> Mapping[str, float] | None:
-    """Return how many rows of each group would show equivalence four times in five, if the estimates were true."""
-    planned = getattr(evidence, "sample_size", None)
-    needed = None if planned is None else planned.rows_to_show_equivalence
-    if needed is None or not all(math.isfinite(n) for n in needed.at_this_ratio.values()):
-        return None
-    return dict(needed.at_this_ratio)
+def _times_rows(finding: Finding, margin: Margin, alpha: float) -> float:
+    """Return how many times these rows would show it 4 times in 5, by the normal law; NaN where no number would."""
+    if finding.interval is None or not (math.isfinite(finding.interval.low) and math.isfinite(finding.interval.high)):
+        return math.nan
+    values = [finding.estimate, finding.interval.low, finding.interval.high, margin.low, margin.high]
+    if margin.ratio:
+        if min(values) <= 0:
+            return math.nan
+        values = [math.log(v) for v in values]
+    estimate, low, high, least, most = values
+    error = (high - low) / (2 * float(special.ndtri((1 + finding.interval.level) / 2)))
+    if min(estimate - least, most - estimate) <= 0 or error == 0:
+        return math.nan
+    bar = float(special.ndtri(1 - alpha))
+
+    def short_of_power(log_times: float) -> float:
+        sides = [room / error * math.exp(log_times / 2) - bar for room in (estimate - least, most - estimate)]
+        return float(special.ndtr(sides).sum()) - 1 - _POWER
+
+    return math.exp(optimize.brentq(short_of_power, -20, 40))
 
 
 def pvalue_of(comparisons: Sequence[Comparison]) -> float:
@@ -226,10 +241,10 @@ def _obstacle(step: Step) -> str:
     fact = f"{finding.measure} of {' and '.join(finding.groups)} is apart by {finding.estimate:+.3f}"
     if finding.interval is not None:
         fact += f", between {finding.interval.low:+.3f} and {finding.interval.high:+.3f}"
-    if worst.rows_needed is None:
+    if math.isnan(worst.times_rows):
         return f"{fact}. More rows alone would not show it: a wider margin, other methods or more features might."
-    rows = " and ".join(f"{math.ceil(n):,} of {name}" for name, n in worst.rows_needed.items())
-    return f"{fact}. If that were its true value, {rows} among the people to certify on would show it 4 times in 5."
+    needed = f"{worst.times_rows:.1f} times" if worst.times_rows < 10 else f"{worst.times_rows:,.0f} times"
+    return f"{fact}. If that were its true value, {needed} as many people would show it 4 times in 5."
 
 
 def said(margin: Margin) -> float | str:
