@@ -23,8 +23,26 @@ from evenhand.intake import Attribute, AuditData
 from evenhand.kernels.shared.seeds import RngLike, seed_of
 from evenhand.metrics import METRICS, resolve
 from evenhand.plan import Plan
-from evenhand.repair.candidates import Candidate, Training, decide, decides_with_group, fit, requests_of, training_of
-from evenhand.repair.certificate import Certificate, Step, Target, certificate_of, compare_groups, pvalue_of, said
+from evenhand.repair.candidates import (
+    Candidate,
+    Training,
+    decide,
+    decides_with_group,
+    fit,
+    requests_of,
+    score,
+    training_of,
+)
+from evenhand.repair.certificate import (
+    Certificate,
+    Comparison,
+    Step,
+    Target,
+    certificate_of,
+    compare_groups,
+    pvalue_of,
+    said,
+)
 from evenhand.repair.changes import disparity_changes, performance_changes, side_by_side
 from evenhand.repair.parts import NAMES, check_shares, three_parts
 from evenhand.repair.result import MitigationResult
@@ -213,21 +231,24 @@ def _check(data: AuditData, learner: Any, performance: str, alpha: float, most_l
 
 def _seen(candidate: Candidate, part: AuditData, table: Training, target: Target, performance: str) -> Candidate:
     """Look at a candidate on the part to choose on."""
-    decision, score = decide(candidate.model, table)
+    decision = decide(candidate.model, table)
     if np.unique(decision).size < 2:
         return replace(candidate, reason="It decides the same about everybody.")
     value, error = _performance(part, decision, performance)
     return replace(
         candidate,
-        comparisons=compare_groups(part, decision, _score(score), target),
+        comparisons=_judged(candidate.model, part, table, decision, target),
         performance=value,
         performance_low=value - 1.96 * error,
         performance_high=value + 1.96 * error,
     )
 
 
-def _score(score: FloatArray) -> FloatArray | None:
-    return score if np.isfinite(score).all() and score.min() >= 0 and score.max() <= 1 else None
+def _judged(
+    model: Any, part: AuditData, table: Training, decision: FloatArray, target: Target
+) -> tuple[Comparison, ...]:
+    """Compare groups as a model decides about them, with its scores where a metric reads them."""
+    return compare_groups(part, decision, score(model, table) if target.needs_score else None, target)
 
 
 def _performance(part: AuditData, decision: FloatArray, performance: str) -> tuple[float, float]:
@@ -264,8 +285,7 @@ def _tested(candidates: Sequence[Candidate], part: AuditData, table: Training, t
     """Test in order until one is not shown to be inside the margin."""
     steps: list[Step] = []
     for c in sorted((c for c in candidates if c.place is not None), key=lambda c: c.place or 0):
-        decision, score = decide(c.model, table)
-        comparisons = compare_groups(part, decision, _score(score), target)
+        comparisons = _judged(c.model, part, table, decide(c.model, table), target)
         p = pvalue_of(comparisons)
         steps.append(Step(candidate=c.label, pvalue=p, certified=p <= target.alpha, comparisons=comparisons))
         if p > target.alpha:
@@ -275,7 +295,7 @@ def _tested(candidates: Sequence[Candidate], part: AuditData, table: Training, t
 
 def _compared(plain: Candidate, chosen: Candidate, part: AuditData, table: Training, target: Target) -> dict[str, Any]:
     """Compare both models in pairs."""
-    before, after = (decide(c.model, table)[0] for c in (plain, chosen))
+    before, after = (decide(c.model, table) for c in (plain, chosen))
     return {
         "disparities": disparity_changes(part, before, after, target.attributes, list(target.margins)),
         "performance": performance_changes(part, before, after, target.attributes),

@@ -230,10 +230,15 @@ def decides_with_group(model: Any) -> bool:
     return bool(getattr(getattr(model, "about", None), "decides_with_group", False))
 
 
-def decide(model: Any, table: Training) -> tuple[FloatArray, FloatArray]:
-    """Return a fitted model's decisions and scores about the people of a part."""
+def decide(model: Any, table: Training) -> FloatArray:
+    """Return a fitted model's decisions about the people of a part."""
     X = with_groups(table) if decides_with_group(model) else table.X
-    return np.asarray(model.predict(X), dtype=np.float64), probability_of(model, X)
+    return np.asarray(model.predict(X), dtype=np.float64)
+
+
+def score(model: Any, table: Training) -> FloatArray:
+    """Return a fitted model's scores of the people of a part."""
+    return probability_of(model, with_groups(table) if decides_with_group(model) else table.X)
 
 
 def _plain(value: float) -> float | None:

@@ -30,6 +30,7 @@ from evenhand.arrays import FloatArray
 from evenhand.audits.group import audit_group
 from evenhand.audits.margin import Margin
 from evenhand.intake import Attribute, AuditData
+from evenhand.metrics import METRICS
 from evenhand.results import Finding, Verdict
 
 _POWER = 0.8  # how often something is to be shown, where the rows for it are named
@@ -50,6 +51,11 @@ class Target:
             f"{name} {'ratios above' if m.ratio else 'differences below'} {m.value:g}"
             for name, m in self.margins.items()
         )
+
+    @property
+    def needs_score(self) -> bool:
+        """Whether some metric reads the model's score."""
+        return any("score" in METRICS[name].needs for name in self.margins)
 
     @property
     def names(self) -> tuple[str, ...]:
