@@ -60,8 +60,10 @@ _LATER = {
 
 
 def __getattr__(name: str) -> _typing.Any:
-    if name in ("mitigation", "similarity"):
-        return _import_module(f"evenhand.{name}")
+    if name == "mitigation":
+        return _import_module("evenhand.mitigation")
+    if name == "similarity":
+        return _import_module("evenhand.similarity")
     if name in _LATER:
         return getattr(_import_module(_LATER[name]), name)
     raise AttributeError(f"module 'evenhand' has no attribute {name!r}")

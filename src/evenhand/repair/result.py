@@ -106,9 +106,49 @@ class MitigationResult:
 
     def card(self) -> str:
         """Return the card of the model as Markdown: how it was made, its certificate, settings, seed and versions."""
-        from evenhand.repair.card import card_of
-
-        return card_of(self)
+        certificate, settings = self.certificate, self.settings
+        title = "Repaired model" if self.model is not None else "No model was certified"
+        margins = "; ".join(f"{metric}: {margin}" for metric, margin in certificate.margins.items())
+        lines = [
+            f"# {title}",
+            "",
+            printable(certificate.reason),
+            "",
+            "## How it was made",
+            "",
+            f"- Method: {printable(self.chosen) if self.chosen else 'none'}",
+            f"- Learner: {printable(str(settings['learner']))}",
+            f"- Outcome: {printable(str(settings['outcome']))}",
+            f"- Features: {printable(', '.join(settings['features']))}",
+            f"- People: {', '.join(f'{n:,} to {name} on' for name, n in self.rows.items())}",
+            f"- Seed: {settings['seed']}",
+            "",
+            "## Certificate",
+            "",
+            f"- Verdict: {certificate.verdict}",
+            f"- Groups: {printable(', '.join(certificate.attributes))}",
+            f"- Margins: {margins}",
+            f"- Error rate: {certificate.alpha:g}",
+        ]
+        for step in certificate.steps:
+            word = "certified" if step.certified else "not shown to be inside the margin; testing stopped here"
+            lines.append(f"- Tested: {printable(step.candidate)}, p {step.pvalue:.4g}, {word}")
+        lines += [
+            "",
+            "The certificate is about the population that the file was drawn from. It says nothing about other "
+            "metrics, other groups, or people who come later and differ from these.",
+            "",
+            "## Notes",
+            "",
+            *(f"- {printable(note)}" for note in self.notes),
+            "",
+            "## To make it again",
+            "",
+            "```json",
+            json.dumps({"settings": dict(settings), "versions": dict(self.versions)}, indent=2, default=str),
+            "```",
+        ]
+        return "\n".join(lines) + "\n"
 
     def save(self, folder: str | Path) -> tuple[Path, ...]:
         """Write ``mitigation.json`` and ``card.md`` and, when a model is certified, ``model.skops``.
