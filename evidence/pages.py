@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from evenhand import METRICS
+from evenhand import METRICS, mitigation
 from evenhand.audits.registry import AUDITS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -643,7 +643,41 @@ def hypotheses() -> str:
     return table(head, rows) + "\n"
 
 
+def methods() -> str:
+    """List the mitigators with what each needs, changes and costs."""
+    stages = {"before": "before training", "in": "in training", "after": "after training"}
+    rows = []
+    for word, name in mitigation.METHODS.items():
+        about = getattr(mitigation, name).about
+        group = "yes" if about.decides_with_group else "no"
+        rows.append((f"`{word}`", f"`{name}`", stages[about.stage], about.needs, about.changes, about.cost, group))
+    head = ("word", "class", "when", "needs", "changes", "costs", "decides with the group")
+    return table(head, rows) + "\n"
+
+
+def mitigation_certificate() -> str:
+    """Say how often the certificate was wrong, beside two simpler ways of choosing."""
+    path = ROOT / "calibration" / "mitigation.json"
+    if not path.exists():
+        return "No stored results yet.\n"
+    stored = json.loads(path.read_text())
+    rows = []
+    for design, made in stored["designs"].items():
+        ways = [made[way] for way in ("certified", "holdout", "training")]
+        shares = [f"{way['wrong']:.3f} of {way['returned']:.3f}" for way in ways]
+        low, high = ways[0]["wrong_low"], ways[0]["wrong_high"]
+        rows.append((design, f"{made['runs']:,}", shares[0], f"{low:.3f} to {high:.3f}", *shares[1:]))
+    head = ("population, metric and margin, rows", "runs", "certified", "95 % interval", "one holdout", "training people")
+    return (
+        "Each cell: in which share of the runs a model was returned whose true difference exceeds the margin, of the share "
+        f"in which any model was returned. The certificate promises at most {stored['alpha']:g} for the first number; the "
+        "second is its power.\n\n" + table(head, rows) + "\n"
+    )
+
+
 PAGES = {
+    "methods": methods,
+    "mitigation": mitigation_certificate,
     "hypotheses": hypotheses,
     "calibration": calibration,
     "rates": rates,

@@ -262,6 +262,37 @@ def test_data_that_cannot_be_repaired_are_refused_in_a_sentence() -> None:
         eh.mitigate(lonely, methods=["reweighing"], rng=0)
 
 
+def test_a_feature_that_the_learner_cannot_take_is_said() -> None:
+    data = people(800)
+    hole = np.array(data.features["skill"])
+    hole[3] = np.nan
+    holed = eh.AuditData.from_arrays(
+        outcome=data.outcome,
+        groups={"sex": np.array(data.attribute("sex").labels)[data.attribute("sex").codes]},
+        features={"skill": hole},
+    )
+    with pytest.raises(eh.DataError, match="NaN"):
+        eh.mitigate(holed, methods=["reweighing"], audits=False, rng=0)
+
+
+def test_two_attributes_are_repaired_and_certified_together() -> None:
+    data = people(8000)
+    rng = np.random.default_rng(5)
+    sex = np.array(data.attribute("sex").labels)[data.attribute("sex").codes]
+    both = eh.AuditData.from_arrays(
+        outcome=data.outcome,
+        groups={"sex": sex, "race": rng.choice(["x", "y", "z"], 8000)},
+        features={"skill": data.features["skill"]},
+    )
+    result = eh.mitigate(both, methods=["reweighing"], metric="selection_rate", margin=0.35, audits=False, rng=0)
+    pairs = {c.finding.groups for c in result.certificate.steps[0].comparisons}
+    assert len(pairs) == 1 + 3
+    one = eh.mitigate(
+        both, methods=["reweighing"], metric="selection_rate", margin=0.35, attribute="race", audits=False, rng=0
+    )
+    assert {c.finding.groups for c in one.certificate.steps[0].comparisons} == {p for p in pairs if "race" in p[0]}
+
+
 def test_a_learner_without_weights_costs_the_methods_that_need_them() -> None:
     learner = KNeighborsClassifier()
     numbers = people(1500)

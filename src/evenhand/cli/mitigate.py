@@ -56,9 +56,9 @@ def mitigate_command(file: Path, **words: Any) -> int:
         raise MissingDependencyError(
             f"Mitigation needs packages that are not installed ({error.name}): pip install evenhand[mitigation]."
         ) from error
-    data, model = open_data(file, said_of_data(words), words)
-    if model is not None and words["learner"]:
+    if words["model"] and words["learner"]:
         raise UsageError("Give `--model` or `--learner`, not both.")
+    data, model = open_data(file, said_of_data(words), words)
     with progress(words["quiet"]) as tell:
         result = mitigate(
             data,

@@ -147,10 +147,8 @@ def _given(request: Request, learner: Any, table: Training, seed: int) -> Reques
     for name, value in (("estimator", learner), ("random_state", seed % 2**31)):
         if name in known and known[name] in (None, 0):
             request.estimator.set_params(**{name: value})
-    column = table.names[0] if len(table.names) == 1 else None
-    for name in ("attribute", "group_column"):
-        if name in known and known[name] is None and column is not None:
-            request.estimator.set_params(**{name: column})
+    if "group_column" in known and known["group_column"] is None and len(table.names) == 1:
+        request.estimator.set_params(group_column=table.names[0])
     return request
 
 
@@ -208,8 +206,9 @@ def fit(request: Request, learner: Any, table: Training) -> Candidate:
         else:
             X = with_groups(table) if decides_with_group(request.estimator) else table.X
             model = request.estimator.fit(X, table.y, sensitive_features=table.groups, sample_weight=table.weight)
-    except (DataError, UsageError, MissingDependencyError) as error:
-        return Candidate(method=request.method, settings=request.settings, label=request.label, reason=str(error))
+    except (ValueError, MissingDependencyError) as error:  # ours, and what a learner says against its rows
+        reason = _first(error)
+        return Candidate(method=request.method, settings=request.settings, label=request.label, reason=reason)
     return Candidate(
         method=request.method,
         settings=request.settings,
@@ -233,12 +232,22 @@ def decides_with_group(model: Any) -> bool:
 def decide(model: Any, table: Training) -> FloatArray:
     """Return a fitted model's decisions about the people of a part."""
     X = with_groups(table) if decides_with_group(model) else table.X
-    return np.asarray(model.predict(X), dtype=np.float64)
+    try:
+        return np.asarray(model.predict(X), dtype=np.float64)
+    except ValueError as error:
+        raise DataError(
+            f"The fitted {type(model).__name__} cannot decide about some people: {_first(error)}"
+        ) from error
 
 
 def score(model: Any, table: Training) -> FloatArray:
     """Return a fitted model's scores of the people of a part."""
     return probability_of(model, with_groups(table) if decides_with_group(model) else table.X)
+
+
+def _first(error: Exception) -> str:
+    """Return the first line of what an exception says."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 def _plain(value: float) -> float | None:
