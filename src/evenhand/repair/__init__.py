@@ -294,11 +294,11 @@ def _tested(candidates: Sequence[Candidate], part: AuditData, table: Training, t
 
 
 def _compared(plain: Candidate, chosen: Candidate, part: AuditData, table: Training, target: Target) -> dict[str, Any]:
-    """Compare both models in pairs."""
+    """Compare both models on the same people: in all groups, also those that were not to be repaired."""
     before, after = (decide(c.model, table) for c in (plain, chosen))
     return {
-        "disparities": disparity_changes(part, before, after, target.attributes, list(target.margins)),
-        "performance": performance_changes(part, before, after, target.attributes),
+        "disparities": disparity_changes(part, before, after, part.attributes, list(target.margins)),
+        "performance": performance_changes(part, before, after, part.attributes),
     }
 
 

@@ -337,6 +337,9 @@ def _audits(result: MitigationResult) -> Chapter:
         "alone does not show that a value changed. The whole reports lie beside this page, in `before` and `after`."
     )
     blocks: list[Block] = [Text(text=text)]
+    tail = [r for r in rows if r[0] == "tail"]
+    if tail:
+        blocks.append(Table(title="The worst-treated people: findings of the tail audit", head=head, rows=tuple(tail)))
     if other:
         blocks.append(Table(title="Findings with another verdict", head=head, rows=tuple(other)))
     blocks.append(Table(title="All findings that both runs have", head=head, rows=tuple(rows), folded=len(rows) > 12))
