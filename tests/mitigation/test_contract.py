@@ -18,6 +18,7 @@ from evenhand.mitigation.estimator import Mitigator
 QUICK: dict[str, dict[str, Any]] = {
     "ecd_fair": {"trials": 3},
     "minimax": {"rounds": 5},
+    "exponentiated_gradient": {"max_iter": 5},
 }
 
 

@@ -300,12 +300,8 @@ def fit_learner(learner: Any, rows: Training, weight: FloatArray | None = None, 
     weight = rows.weight if weight is None else weight
     given = {}
     if weight is not None:
+        require_weights(made)
         last = made.steps[-1] if isinstance(made, Pipeline) else ("", made)
-        if not takes_weights(made):
-            raise UsageError(
-                f"The learner {type(last[1]).__name__} takes no sample weights in `fit`, and this needs them. Use a "
-                "learner that does, such as logistic regression, a forest or boosting, or a method without weights."
-            )
         given = {f"{last[0]}__sample_weight" if last[0] else "sample_weight": weight}
     return made.fit(rows.X, rows.y if y is None else y, **given)
 
@@ -319,6 +315,16 @@ def takes_weights(learner: Any) -> bool:
     True
     """
     return bool(has_fit_parameter(learner.steps[-1][1] if isinstance(learner, Pipeline) else learner, "sample_weight"))
+
+
+def require_weights(learner: Any) -> None:
+    """Refuse a learner that cannot be fitted with weights."""
+    if not takes_weights(learner):
+        last = learner.steps[-1][1] if isinstance(learner, Pipeline) else learner
+        raise UsageError(
+            f"The learner {type(last).__name__} takes no sample weights in `fit`, and this needs them. Use a "
+            "learner that does, such as logistic regression, a forest or boosting, or a method without weights."
+        )
 
 
 def probability_of(learner: Any, X: Any) -> FloatArray:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
+from scipy import special
 
 from evenhand.arrays import FloatArray
 from evenhand.errors import UsageError
@@ -193,6 +194,57 @@ def turned(network: Network, link: str) -> Network:
         weights = (*first, -last if one else np.ascontiguousarray(last[:, ::-1]))
         return replace(network, weights=weights, biases=(*before, -bias if one else bias[::-1].copy()))
     return Turned(network, 0.0 if link == "logit" else 1.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Averaged:
+    """The weighted mean of probabilities: what a mixture of networks of two classes answers.
+
+    Examples
+    --------
+    >>> net = Perceptron(weights=(np.array([[1.0]]),), biases=(np.array([0.0]),))
+    >>> mean = Averaged(((0.5, GradientModel(network=net, link="logit")),), constant=0.25)
+    >>> outputs, pull = mean.pullback(np.array([[0.0]]))
+    >>> outputs.tolist(), pull(np.ones((1, 1))).tolist()
+    ([[0.5]], [[0.125]])
+    """
+
+    members: tuple[tuple[float, GradientModel], ...]  # weights, and networks whose second class is counted
+    constant: float = 0.0  # what members that say the same to everybody add, with their weights
+
+    def outputs(self, X: FloatArray) -> FloatArray:
+        """Return the mean probability of the second class, shape (rows, 1)."""
+        total = np.full(X.shape[0], self.constant)
+        for weight, model in self.members:
+            total += weight * _second(model.network.outputs(X), model.link)
+        return total[:, None]
+
+    def pullback(self, X: FloatArray) -> tuple[FloatArray, Pull]:
+        """Return the mean probability, and the map from its slopes to input gradients."""
+        total = np.full(X.shape[0], self.constant)
+        parts: list[tuple[FloatArray, Pull]] = []
+        for weight, model in self.members:
+            out, pull = model.network.pullback(X)
+            p = _second(out, model.link)
+            total += weight * p
+            rise = weight * (p * (1 - p) if model.link == "logit" else np.ones_like(p))
+            fall = -rise if model.link == "logit" else np.zeros_like(rise)
+            parts.append((rise[:, None] if out.shape[1] == 1 else np.stack([fall, rise], axis=1), pull))
+
+        def mean_pull(slope: FloatArray) -> FloatArray:
+            pulled = np.zeros_like(X)
+            for rise, pull in parts:
+                pulled += pull(slope * rise)
+            return pulled
+
+        return total[:, None], mean_pull
+
+
+def _second(out: FloatArray, link: str) -> FloatArray:
+    """Return the probability of the second of two classes from one output, or from one for each class."""
+    if link == "logit":
+        return np.asarray(special.expit(out[:, 0] if out.shape[1] == 1 else out[:, 1] - out[:, 0]))
+    return out[:, -1]
 
 
 def precision(network: Network) -> Any:

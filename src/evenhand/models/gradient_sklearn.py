@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from evenhand.arrays import FloatArray
 from evenhand.kernels.flow.perceptron import ACTIVATIONS, Perceptron
-from evenhand.models.gradient import GradientModel
+from evenhand.models.gradient import GradientModel, prefixed
 
 Affine = tuple[FloatArray, FloatArray]
 
@@ -70,14 +71,19 @@ def fold_affine(steps: list[Any], wide: Callable[[list[Any]], int]) -> tuple[lis
     first = next((k for k, step in enumerate(steps) if _mixes(step)), None)
     if first is None:
         return steps, None
-    size = wide(steps[:first])
-    matrix, offset = np.eye(size), np.zeros(size)
-    for step in steps[first:]:
-        found = _affine(step, matrix.shape[1])
-        if found is None:
-            return steps, None
-        matrix, offset = matrix @ found[0], offset @ found[0] + found[1]
-    return steps[:first], (matrix, offset)
+    affine = _composed(steps[first:], wide(steps[:first]))
+    return (steps, None) if affine is None else (steps[:first], affine)
+
+
+def _composed(steps: list[Any], wide: int) -> Affine | None:
+    """Return several steps as one matrix and offset, or None when one of them is not linear."""
+    matrix, offset = np.eye(wide), np.zeros(wide)
+    for step in steps:
+        affine = _affine(step, matrix.shape[1])
+        if affine is None:
+            return None
+        matrix, offset = matrix @ affine[0], offset @ affine[0] + affine[1]
+    return matrix, offset
 
 
 def _mixes(step: Any) -> bool:
@@ -96,7 +102,40 @@ def _affine(step: Any, wide: int) -> Affine | None:
     if kind == "StandardScaler":
         scale = np.ones(wide) if step.scale_ is None else step.scale_
         return np.diag(1.0 / scale), -(step.mean_ if step.with_mean else np.zeros(wide)) / scale
+    if kind == "MinMaxScaler" and not step.clip:
+        return np.diag(step.scale_), step.min_
     return None
+
+
+def numeric_model(estimator: Any) -> GradientModel | None:
+    """Read a fitted estimator, or a pipeline that only scales and mixes numbers, as one network on those numbers.
+
+    Parameters
+    ----------
+    estimator : fitted scikit-learn estimator
+        Alone, or behind steps that are affine.
+
+    Returns
+    -------
+    GradientModel or None
+        None where no exact gradient is known.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> fitted = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, [0, 0, 1, 1])
+    >>> bool(np.allclose(numeric_model(fitted).network.outputs(X)[:, 0], fitted.decision_function(X)))
+    True
+    """
+    steps, last = final_step(estimator)
+    model = sklearn_model(last)
+    if model is None or not steps:
+        return model
+    affine = _composed(steps, int(steps[0].n_features_in_))
+    return None if affine is None else replace(model, network=prefixed(model.network, *affine))
 
 
 def sklearn_model(estimator: Any) -> GradientModel | None:
