@@ -80,7 +80,7 @@ class Minimax(Mitigator):
         needs="a learner with sample weights",
         changes="the weight of each group in training; the largest group error falls, others may rise",
         cost="one fit for each round (20 by default)",
-        grid=({"rounds": 5}, {"rounds": 20}),
+        grid=({"rounds": 5}, {"rounds": 15}),
     )
 
     def __init__(
