@@ -106,7 +106,9 @@ def test_a_broken_gzip_file_is_refused(small, monkeypatch):
 
 def test_a_missing_copy_says_where_to_put_it(nowhere):
     for call in (lambda: datasets.table("compas"), lambda: datasets.load("compas")):
-        with pytest.raises(DataError, match=r"compas-scores-two-years.csv.gz.*~/.evenhand/data.*EVENHAND_DATA"):
+        with pytest.raises(
+            DataError, match=r"compas-scores-two-years.csv.gz.*evenhand datasets add compas FILE.*EVENHAND_DATA"
+        ):
             call()
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from evenhand.datasets.decided import adult, adult_table, compas, load
-from evenhand.datasets.files import table
+from evenhand.datasets.files import add, table
 from evenhand.datasets.registry import DatasetRow, known
 from evenhand.datasets.synthetic import planted, planted_values
 
 __all__ = [
     "DatasetRow",
+    "add",
     "adult",
     "adult_table",
     "compas",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.datasets.registry import ENVIRONMENT, Source, find, source
+from evenhand.datasets.registry import ENVIRONMENT, Source, find, own_folder, source
 from evenhand.errors import DataError
 
 Values = NDArray[Any]
@@ -46,20 +47,68 @@ def table(name: str) -> dict[str, Values]:
     if path is None:
         raise DataError(
             f"The data set `{name}` is known but no copy was found. Get `{Path(entry.file).name}` from "
-            f"{entry.origin} and put it into `~/.evenhand/data`, or into a folder that the environment "
+            f"{entry.origin} and say `evenhand datasets add {name} FILE`, or put it into a folder that the environment "
             f"variable {ENVIRONMENT} names."
         )
-    found = hashlib.sha256(_content(path)).hexdigest()
-    if found not in entry.sha256:
-        raise DataError(
-            f"`{path}` is not the file known as `{name}`: its content has SHA-256 {found}, expected "
-            f"{' or '.join(entry.sha256)}. Replace the file, or read yours with `evenhand.read`."
-        )
+    _check(entry, path)
     columns = _read_blanks(entry, path) if entry.delimiter == "space" else _read(entry, path)
     rows = len(next(iter(columns.values())))
     if rows != entry.rows:
         raise DataError(f"`{path}` was read as {rows} rows; `{name}` has {entry.rows}.")
     return columns
+
+
+def add(name: str, file: str | Path) -> Path:
+    """Check a copy of a known data set and keep it in the user's data folder.
+
+    Parameters
+    ----------
+    name : str
+        One of the names `known` lists.
+    file : str or Path
+        The copy, packed with gzip or not.
+
+    Returns
+    -------
+    Path
+        Where it is kept: below the folder that the environment variable EVENHAND_DATA names, else ``~/.evenhand/data``.
+
+    Raises
+    ------
+    DataError
+        When the name is not known, there is no such file, or its content is another.
+
+    Examples
+    --------
+    >>> add("compas", "no-such-file.csv")
+    Traceback (most recent call last):
+    ...
+    evenhand.errors.DataError: There is no file `no-such-file.csv`.
+    """
+    entry, path = source(name), Path(file)
+    if name == "adult":
+        raise DataError("`adult` travels with the package; there is nothing to add.")
+    if not path.is_file():
+        raise DataError(f"There is no file `{path}`.")
+    _check(entry, path)
+    target = own_folder() / entry.file
+    if target.suffix == ".gz" and path.suffix != ".gz":
+        target = target.with_suffix("")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = target.with_name(f"{target.name}.part")
+    shutil.copyfile(path, unfinished)
+    unfinished.replace(target)
+    return target
+
+
+def _check(entry: Source, path: Path) -> None:
+    """Refuse a file whose content is not the known one."""
+    digest = hashlib.sha256(_content(path)).hexdigest()
+    if digest not in entry.sha256:
+        raise DataError(
+            f"`{path}` is not the file known as `{entry.name}`: its content has SHA-256 {digest}, expected "
+            f"{' or '.join(entry.sha256)}. Replace the file, or read yours with `evenhand.read`."
+        )
 
 
 def missing(column: Values) -> NDArray[np.bool_]:

@@ -127,6 +127,18 @@ def folders() -> tuple[Path, ...]:
     return (*first, here / "shared" / "data", here.parent / "shared" / "data", *home)
 
 
+def own_folder() -> Path:
+    """Return the folder in which the user's own copies are kept.
+
+    Examples
+    --------
+    >>> own_folder() in folders()
+    True
+    """
+    given = os.environ.get(ENVIRONMENT, "")
+    return Path(given).expanduser() if given else Path.home() / ".evenhand" / "data"
+
+
 def find(entry: Source) -> Path | None:
     """Return the path of a data set's file, or None when no folder holds it.
 
