@@ -99,3 +99,15 @@ def test_what_cannot_be_moved_is_left_and_said():
     np.testing.assert_array_equal(method.weights_, 1)
     with pytest.raises(UsageError, match="`reference` must be one of the groups `0`, `1`; got 'x'"):
         CounterfactualWeights(reference="x").fit(X, Y, sensitive_features=GROUP)
+
+
+def test_every_group_but_the_largest_is_moved_towards_it():
+    some = np.arange(6000)
+    third = np.where((GROUP[some] == 0) & (some % 3 == 0), 2, GROUP[some])
+    method = CounterfactualWeights(measure="sp").fit(X[some], Y[some], sensitive_features=third)
+    assert set(method.gaps_) == set(method.effective_rows_) == set(method.stopped_) == {"0", "2"}
+    means = [method.scores_[third == k].mean() for k in range(3)]
+    plain = probability_of(fit_learner(None, check_training(X[some], Y[some], third, None)), X[some])
+    for k in (0, 2):
+        assert plain[third == k].mean() - means[1] > 0.6
+        assert means[k] == pytest.approx(means[1], abs=0.05)

@@ -69,6 +69,16 @@ def test_children_have_values_that_their_cell_allows(make):
     assert not made["skill"][N:].isin(FRAME["skill"]).all()
 
 
+def test_columns_may_be_called_by_numbers():
+    numbers = FRAME[["skill", "hours", "married"]]
+    method, same = (
+        FairSMOTE().fit(X, Y, sensitive_features=SEX) for X in (numbers, numbers.set_axis([0, 1, 2], axis="columns"))
+    )
+    np.testing.assert_array_equal(
+        method.predict_proba(numbers), same.predict_proba(numbers.set_axis([0, 1, 2], axis="columns"))
+    )
+
+
 def test_without_crossover_children_are_their_parents():
     rows = balanced(crossover=0.0)
     known = set(FRAME.itertuples(index=False, name=None))

@@ -78,7 +78,7 @@ class FairSMOTE(Mitigator):
         stage="before",
         needs="rows of every label in every group",
         changes="the training rows: synthetic ones are added, some are left out",
-        cost="6",
+        cost="7",
         grid=({"situation_testing": False}, {"situation_testing": True}),
     )
 
@@ -175,12 +175,11 @@ def changes_with_group(rows: Training) -> BoolArray:
     -------
     ndarray of bool, shape (rows,)
     """
-    names, columns = _columns(rows.X)
-    others = [name for name in names if not _determined(columns[name], rows.group)]
+    others = [k for k, values in enumerate(_columns(rows.X)) if not _determined(values, rows.group)]
     numbers = np.zeros((rows.y.size, 0))
     if others:
-        part = nw.from_native(rows.X, eager_only=True, pass_through=True)
-        chosen = part[others].to_native() if isinstance(part, nw.DataFrame) else np.asarray(rows.X)[:, others]
+        frame = nw.from_native(rows.X, eager_only=True, pass_through=True)
+        chosen = frame[:, others].to_native() if isinstance(frame, nw.DataFrame) else np.asarray(rows.X)[:, others]
         numbers = np.asarray(to_numbers(chosen).fit_transform(chosen), dtype=np.float64)
     member = np.eye(len(rows.groups))
     model = LogisticRegression(max_iter=1000)
@@ -222,11 +221,9 @@ def _with_children(
     X: Any, family: IntArray, cell: IntArray, amplification: float, crossover: float, rng: np.random.Generator
 ) -> Any:
     """Return the features with one row for each family behind them."""
-    names, columns = _columns(X)
     parent, first, second = family
-    made = {}
-    for name in names:
-        values = columns[name]
+    made = []
+    for values in _columns(X):
         change = rng.random(parent.size) < crossover
         if values.dtype.kind in "iuf" and np.unique(values).size > 2:
             moved = values[parent] + amplification * (values[first].astype(np.float64) - values[second])
@@ -236,24 +233,23 @@ def _with_children(
         else:
             source = family[rng.integers(3, size=parent.size), np.arange(parent.size)]
             child = values[np.where(change, source, parent)]
-        made[name] = np.concatenate([values, child.astype(values.dtype)])
+        made.append(np.concatenate([values, child.astype(values.dtype)]))
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
-        return np.column_stack([made[name] for name in names])
+        return np.column_stack(made)
     series = [
-        nw.new_series(name, made[name].tolist(), kind, backend=frame.implementation)
-        for name, kind in frame.schema.items()
+        nw.new_series(name, values.tolist(), kind, backend=frame.implementation)
+        for values, (name, kind) in zip(made, frame.schema.items(), strict=True)
     ]
     return series[0].to_frame().with_columns(*series[1:]).to_native()
 
 
-def _columns(X: Any) -> tuple[list[Any], dict[Any, NDArray[Any]]]:
-    """Return the names of the columns, positions in an array, and their values."""
+def _columns(X: Any) -> list[NDArray[Any]]:
+    """Return the values of each column."""
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
-        return list(frame.columns), {name: frame[name].to_numpy() for name in frame.columns}
-    matrix = np.asarray(X)
-    return list(range(matrix.shape[1])), dict(enumerate(matrix.T))
+        return [series.to_numpy() for series in frame.iter_columns()]
+    return list(np.asarray(X).T)
 
 
 def _ranges(values: NDArray[Any], cell: IntArray) -> tuple[FloatArray, FloatArray]:
