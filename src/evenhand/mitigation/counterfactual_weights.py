@@ -90,7 +90,7 @@ class CounterfactualWeights(Mitigator):
         stage="before",
         needs="a learner that takes sample weights",
         changes="the labels: the learner is fitted to moved scores of the plain learner",
-        cost="10",
+        cost="about 10 times one fit",
         grid=({"strength": 0.5}, {"strength": 1.0}, {"measure": "sp"}),
     )
 

@@ -61,7 +61,7 @@ class MAAT(Mitigator):
         stage="after",
         needs="rows of every label in every group",
         changes="the decisions: a second model, fitted to fewer rows, has a say",
-        cost="2",
+        cost="2 fits",
         grid=({"strength": 0.25}, {"strength": 0.5}, {"strength": 0.75}, {"strength": 1.0}),
     )
 

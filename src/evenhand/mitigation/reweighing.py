@@ -54,7 +54,7 @@ class Reweighing(Mitigator):
         stage="before",
         needs="a learner that takes sample weights",
         changes="how much each training row counts",
-        cost="1",
+        cost="1 fit",
         grid=({"strength": 0.5}, {"strength": 1.0}),
     )
 

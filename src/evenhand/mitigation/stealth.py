@@ -71,7 +71,7 @@ class STEALTH(Mitigator):
         stage="after",
         needs="nothing else; the groups are not used",
         changes="the model: a forest fitted to few representatives takes its place",
-        cost="3",
+        cost="about 3 times one fit",
         grid=({"exponent": 0.7}, {"exponent": 0.6}, {"exponent": 0.5}),
     )
 

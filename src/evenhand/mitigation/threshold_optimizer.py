@@ -99,7 +99,7 @@ class ThresholdOptimizer(Mitigator):
         stage="after",
         needs="each person's group when deciding",
         changes="the threshold of each group; the learner stays as it is",
-        cost="one fit",
+        cost="1 fit",
         decides_with_group=True,
         grid=({"constraint": "tpr_parity"}, {"constraint": "demographic_parity"}, {"constraint": "equalized_odds"}),
     )
