@@ -158,7 +158,10 @@ def _scatter(result: MitigationResult, measure: str) -> Figure:
     colours = [_COLOURS[_FATES.index(f)] for f in fates]
     colour = {"color": {**channel, "scale": {"domain": fates, "range": colours}}}
     shape = {"shape": {**channel, "scale": {"domain": fates, "range": [_SHAPES[_FATES.index(f)] for f in fates]}}}
-    x, y = axis("disparity", f"{measure}: largest difference between groups", scale={"zero": True}), performance
+    x, y = (
+        axis("disparity", f"{measure}: largest difference between groups", scale={"zero": True}, axis={"tickCount": 6}),
+        performance,
+    )
     tip = [{"field": "label", "type": "nominal", "title": "candidate"}, {**channel, "title": "result"}]
     tip += [{"field": "disparity", "type": "quantitative", "title": measure, "format": ".4f"}]
     tip += [{"field": "performance", "type": "quantitative", "title": performance, "format": ".4f"}]
