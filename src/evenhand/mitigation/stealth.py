@@ -90,14 +90,14 @@ class STEALTH(Mitigator):
             raise UsageError(f"`exponent` must be a number between 0 and 1; got {self.exponent!r}.")
         if self.labels not in LABELS:
             raise UsageError(f"`labels` must be one of {', '.join(LABELS)}; got {self.labels!r}.")
-        numbers = np.asarray(to_numbers(rows.X).fit_transform(rows.X), dtype=np.float64)
         there = np.flatnonzero(rows.weights > 0)
+        points = np.asarray(to_numbers(rows.X).fit_transform(rows.X), dtype=np.float64)[there]
         weight = rows.weights[there]
-        leaves = bisect(numbers[there], weight, max(round(there.size**self.exponent), 2))
+        leaves = bisect(points, weight, max(round(there.size**self.exponent), 2))
         self.leaves_ = np.full(rows.y.size, -1)
         for k, leaf in enumerate(leaves):
             self.leaves_[there[leaf]] = k
-        self.representatives_ = np.array([there[central(numbers[there], weight, leaf)] for leaf in leaves])
+        self.representatives_ = np.array([there[central(points, weight, leaf)] for leaf in leaves])
         few = rows.take(self.representatives_)
         labels = few.y
         if self.labels == "model":
