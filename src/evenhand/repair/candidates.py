@@ -215,6 +215,7 @@ def fit(request: Request, learner: Any, table: Training) -> Candidate:
         label=request.label,
         model=model,
         seconds=time.process_time() - start,
+        reason=getattr(model, "reason_", ""),  # why the method changed nothing
     )
 
 

@@ -185,4 +185,4 @@ def _fate(result: MitigationResult, candidate: Candidate) -> str:
         if step.candidate == candidate.label:
             chosen = ", chosen" if candidate.label == result.chosen else ""
             return f"certified (p {step.pvalue:.3g}){chosen}" if step.certified else f"not shown (p {step.pvalue:.3g})"
-    return "not reached" if candidate.place is not None else "not on the frontier"
+    return "not reached" if candidate.place is not None else "another is safer and performs at least as well"

@@ -224,6 +224,16 @@ def _fate(result: MitigationResult, candidate: Candidate) -> str:
     return "not tested"
 
 
+def _why(result: MitigationResult, candidate: Candidate) -> str:
+    """Say why a candidate was taken or left."""
+    fate = _fate(result, candidate)
+    if fate != "not tested":
+        return fate
+    if candidate.place is None:
+        return "not tested: another one looks safer and performs at least as well"
+    return "not tested: testing stopped before its turn"
+
+
 def _changed(result: MitigationResult) -> Chapter:
     alpha = result.certificate.alpha
     rows: list[tuple[Cell, ...]] = [
@@ -364,8 +374,8 @@ def _tried(result: MitigationResult) -> Chapter:
                 None if math.isnan(c.performance) else c.performance,
                 None if worst is None else worst.finding.measure,
                 None if worst is None else worst.finding.estimate,
-                round(c.seconds, 2),
-                c.reason or _fate(result, c),
+                f"{c.seconds:.1f}",
+                c.reason or _why(result, c),
             )
         )
     performance = str(result.settings["performance"]).replace("_", " ").capitalize()
