@@ -15,8 +15,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
+import evenhand as eh
 from evenhand.errors import MissingDependencyError, UsageError
 from evenhand.mitigation.exponentiated_gradient import CONSTRAINTS, ExponentiatedGradient
+from evenhand.models.adapter import audited_model
+from evenhand.models.gradient_view import view_model
 
 RNG = np.random.default_rng(5)
 N = 500
@@ -90,6 +93,27 @@ def test_the_draw_comes_from_the_seed_and_other_forms_do_not_draw():
             for s in (0, 1)
         )
         np.testing.assert_array_equal(a.predict(X), b.predict(X))
+
+
+def test_the_individual_audit_follows_the_mean_probability_behind_text_columns():
+    frame = pd.DataFrame({"skill": X[:, 0], "more": X[:, 1], "town": np.where(X[:, 2] > 0, "north", "south")})
+    words = np.where(Y == 1, "fit", "unfit")
+    model = ExponentiatedGradient(constraint="demographic_parity", eps=0.02, max_iter=8)
+    model.fit(frame, words, sensitive_features=GROUP)
+    data = eh.AuditData.from_arrays(
+        outcome=words, groups={"g": GROUP}, features={n: frame[n].to_numpy() for n in frame}, positive="fit"
+    )
+    view = view_model(audited_model(model, data), data.features, data.outcome, "binary")
+    assert view.space.names == ("skill", "more", "town=north", "town=south")
+    at = view.space.encode(data.features)
+    mixture = model.decides_as_[-1]
+    chances = [member.predict_proba(at)[:, 0] for member in mixture.members]  # of `fit`, which sorts first
+    assert len(chances) > 1
+    outputs, pull = view.network.pullback(at)
+    np.testing.assert_allclose(outputs[:, 0], np.average(chances, axis=0, weights=mixture.weights), atol=1e-12)
+    step = 1e-6 * np.eye(4)[0]
+    rise = (view.network.outputs(at + step) - view.network.outputs(at - step))[:, 0] / 2e-6
+    np.testing.assert_allclose(pull(np.ones((N, 1)))[:, 0], rise, rtol=1e-5, atol=1e-8)
 
 
 def test_a_tree_on_numbers_needs_no_pipeline():

@@ -17,6 +17,8 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 import evenhand as eh
 from evenhand.errors import DataError, UsageError
 from evenhand.mitigation.mixture import FORMS, Mixture
+from evenhand.models.adapter import adapt
+from evenhand.models.distances import boundary_distance
 from evenhand.models.gradient_sklearn import sklearn_model
 
 RNG = np.random.default_rng(1)
@@ -95,6 +97,30 @@ def test_every_audit_takes_it(form):
     assert {finding.audit for finding in run.findings} >= {"group", "individual", "projection"}
     ratio = next(f for f in run.findings if f.audit == "individual")
     assert ratio.estimate >= 1
+
+
+def test_a_drawn_decision_is_as_far_away_as_the_boundary_of_the_member_drawn():
+    columns = {f"x{j}": X[:, j] for j in range(3)}
+    never = DummyClassifier(strategy="constant", constant=0).fit(X, np.zeros(300, dtype=int))
+    mixture = Mixture([ONE, TWO, never], [0.5, 0.3, 0.2], form="randomised")
+    _, which = mixture.drawn_members(300)
+    scaled = X.std(axis=0)
+    one = np.abs(ONE.decision_function(X)) / np.linalg.norm(ONE.coef_[0] * scaled)
+    two = np.abs(TWO.decision_function(X)) / np.linalg.norm(TWO[-1].coef_[0])
+    found = boundary_distance(adapt(mixture, columns), columns)
+    np.testing.assert_allclose(found.distance, np.choose(which, [one, two, np.full(300, np.inf)]), rtol=1e-6)
+    np.testing.assert_array_equal(found.decision, mixture.predict(X))
+    assert {0, 1, 2} == set(which)
+    behind = make_pipeline(StandardScaler(), Mixture([LogisticRegression().fit(X / 9, Y)], [1], form="randomised"))
+    behind[0].fit(X)
+    direct = make_pipeline(behind[0], behind[1].members[0])
+    np.testing.assert_allclose(
+        boundary_distance(adapt(behind, columns), columns).distance,
+        boundary_distance(adapt(direct, columns), columns).distance,
+    )
+    # A threshold on the expected decision leaves nothing to draw.
+    cut = boundary_distance(adapt(mixture, columns, threshold=0.4), columns)
+    np.testing.assert_array_equal(cut.decision, mixture.predict_proba(X)[:, 1] >= 0.4)
 
 
 def test_wrong_members_weights_and_forms_are_refused():

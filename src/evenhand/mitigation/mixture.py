@@ -120,16 +120,27 @@ class Mixture(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> IntArray:
         """Return the class of each row, 0 or 1; in the randomised form that of the member drawn for the row."""
+        size = int(np.shape(X)[0])
+        drawn = self.drawn_members(size)
+        if drawn is None:
+            return (self._score(X) >= 0.5).astype(np.int64)
+        members, which = drawn
+        decided = np.array([_decided(member, X) for member in members])  # (members, rows)
+        return decided[which, np.arange(size)].astype(np.int64)
+
+    def drawn_members(self, size: int) -> tuple[list[Any], IntArray] | None:
+        """Return the members that count, and which of them decides about each of so many rows.
+
+        None in the forms that draw nobody. A person's distance to the other decision is then the distance to the
+        boundary of the member drawn for that person.
+        """
         used = self._used()
         if self.form != "randomised":
-            return (self._score(X) >= 0.5).astype(np.int64)
-        size = int(np.shape(X)[0])
+            return None
         draw = stream(seed_of(self.random_state), "mixture/member").random(size)
         # The last bound is one, whatever rounding makes of the sum.
         bounds = np.append(np.cumsum([w for w, _ in used])[:-1], 1.0)
-        drawn = np.searchsorted(bounds, draw, side="right")
-        decided = np.array([_decided(member, X) for _, member in used])  # (members, rows)
-        return decided[drawn, np.arange(size)].astype(np.int64)
+        return [member for _, member in used], np.searchsorted(bounds, draw, side="right")
 
     def gradient_model(self) -> GradientModel | None:
         """Return the mean of the members' probabilities with its gradient; None when a member has no gradient.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from evenhand.arrays import FloatArray, IntArray
 from evenhand.errors import UsageError
 from evenhand.models.audited import AuditedModel
+from evenhand.models.gradient_sklearn import final_step, with_last_step
 from evenhand.models.ground import Ground, find_ground
 from evenhand.models.input_space import Columns
 from evenhand.models.kernel import is_kernel_machine, kernel_distance
@@ -73,6 +74,36 @@ def boundary_distance(
     [0.5, 2.5, 3.5, 0.5]
     """
     moves = moves or Moves()
+    drawn = _drawn(model, len(next(iter(columns.values()))))
+    if drawn is None:
+        return _measured(model, columns, moves, count, seed)
+    members, which = drawn
+    each = [_measured(member, columns, moves, count, seed) for member in members]
+    rows = np.arange(len(which))
+    coarsest = max(each, key=lambda one: float(one.described.get("excess_high", 0.0)))
+    return replace(
+        coarsest,
+        distance=np.array([one.distance for one in each])[which, rows],
+        decision=np.array([one.decision for one in each])[which, rows],
+        described={**coarsest.described, "model": model.name},
+    )
+
+
+def _drawn(model: AuditedModel, size: int) -> tuple[list[AuditedModel], IntArray] | None:
+    """Return the members of a model that draws one for each person, as models, and which was drawn; None for others."""
+    last = final_step(model.source)[1]
+    draw = getattr(last, "drawn_members", None)
+    drawn = draw(size) if callable(draw) and model.choose is not None else None
+    if drawn is None:
+        return None
+    members, which = drawn
+    return [replace(model, source=with_last_step(model.source, member)) for member in members], which
+
+
+def _measured(
+    model: AuditedModel, columns: Columns, moves: Moves, count: IntArray | None, seed: int
+) -> BoundaryDistance:
+    """Measure distances to the boundary of one model."""
     ground = find_ground(model, columns, moves.categorical)
     unit, words = moves.unit(ground.X, count)
     found = (

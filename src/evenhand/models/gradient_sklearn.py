@@ -50,6 +50,21 @@ def final_step(model: Any) -> tuple[list[Any], Any]:
     return steps, model
 
 
+def with_last_step(model: Any, last: Any) -> Any:
+    """Return a fitted pipeline with another fitted estimator at its end, or that estimator where there is no pipeline.
+
+    Examples
+    --------
+    >>> with_last_step("a model", "another")
+    'another'
+    """
+    pipeline = sys.modules.get("sklearn.pipeline")
+    if pipeline is None or not isinstance(model, pipeline.Pipeline):
+        return last
+    name, inner = model.steps[-1]
+    return pipeline.Pipeline([*model.steps[:-1], (name, with_last_step(inner, last))])
+
+
 def fold_affine(steps: list[Any], wide: Callable[[list[Any]], int]) -> tuple[list[Any], Affine | None]:
     """Split off steps that mix inputs linearly: they belong to the model, not to the coordinates.
 
