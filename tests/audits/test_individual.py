@@ -240,7 +240,7 @@ def test_crossfitting_uses_the_other_half():
     a = arrays()
     data = eh.AuditData.from_arrays(**a)
     people = gather(data, MODEL, scale="none", loss=None, clip=0.0)
-    one, two = halves(people)
+    one, two = halves(np.column_stack([people.X, people.view.y]))
     assert np.intersect1d(one, two).size == 0
     assert one.size + two.size == people.X.shape[0]
     assert abs(one.size - two.size) <= 1

@@ -56,11 +56,11 @@ def group_reach(metric: FairMetric, rows: MetricRows) -> tuple[FloatArray, Float
     rest = free - sides @ (sides.T @ free)
     u, s, _ = np.linalg.svd(rest, full_matrices=False)
     rest = u[:, s > 1e-7]
-    found = [p for p in metric.parts if not p.column]
+    learned = [p for p in metric.parts if not p.column]
     moves = (
-        [_difference(p, rows) * p.direction for p in found]
+        [_difference(p, rows) * p.direction for p in learned]
         if metric.parts
-        else [m for name in _attributes(rows) for m in _spread(name, rows)]
+        else [m for g in rows.groups if " × " not in g.name for m in _spread(g.table, rows)]
     )
     seen = np.array(moves).reshape(len(moves), free.shape[0]) @ rest  # (moves, r)
     size, turn = np.linalg.eigh(seen.T @ seen)
@@ -106,13 +106,8 @@ def _two_deviations(at: FloatArray, attribute: str, rows: MetricRows) -> float:
     return 2 * covariance / deviation if deviation > 0 else 0.0
 
 
-def _attributes(rows: MetricRows) -> list[str]:
-    return [g.name for g in rows.groups if " × " not in g.name]
-
-
-def _spread(attribute: str, rows: MetricRows) -> list[FloatArray]:
+def _spread(table: FloatArray, rows: MetricRows) -> list[FloatArray]:
     """Return vectors whose squares add up to those of the groups' differences, for a recipe that names no parts."""
-    table = next(g.table for g in rows.groups if g.name == attribute)
     means = _means(rows.X, table)
     k = len(means)
     return [(means[a] - means[b]) * np.sqrt(2 / k) for a in range(k) for b in range(a)]
@@ -121,5 +116,4 @@ def _spread(attribute: str, rows: MetricRows) -> list[FloatArray]:
 def _means(at: FloatArray, table: FloatArray) -> FloatArray:
     people = table.sum(axis=0)
     used = people > 0
-    out: FloatArray = (table[:, used].T @ at) / people[used, None]
-    return out
+    return np.asarray((table[:, used].T @ at) / people[used, None])

@@ -15,7 +15,6 @@ from evenhand.intake import AuditData
 from evenhand.models import audited_model
 from evenhand.models.gradient import rescaled
 from evenhand.models.gradient_view import ModelView, view_model
-from evenhand.models.input_space import InputSpace
 from evenhand.similarity.metric import GroupTable, MetricRows
 
 # Inputs whose spread differs from one by more than this factor are standardised when `scale` is "auto".
@@ -81,9 +80,9 @@ def gather(data: AuditData, model: Any, *, scale: str, loss: str | None, clip: f
     place = place.reshape(-1)
     n, p = units.shape[0], raw.shape[1]
     count = _tally(place, data.count.astype(np.float64), n)
-    space, network, score, note, X = _in_units(view, units[:, :p], count, scale)
+    view, X, note = _in_units(replace(view, y=units[:, p]), units[:, :p], count, scale)
     return People(
-        view=replace(view, y=units[:, p], space=space, network=network, score=score),
+        view=view,
         X=X,
         count=count,
         weight=None if data.weight is None else units[:, p + 1],
@@ -120,10 +119,8 @@ def same_space(people: People, data: AuditData) -> MetricRows:
     )
 
 
-def shuffled(rows: FloatArray) -> IntArray:
-    """Return the numbers of distinct rows in an order that looks random: that of a hash of their content.
-
-    Neither a seed nor the order of rows matters.
+def halves(rows: FloatArray) -> tuple[IntArray, IntArray]:
+    """Split distinct rows in two halves by a hash of their content; neither a seed nor the order of rows matters.
 
     Parameters
     ----------
@@ -132,31 +129,15 @@ def shuffled(rows: FloatArray) -> IntArray:
 
     Returns
     -------
-    ndarray of int
-    """
-    content = np.ascontiguousarray(rows)
-    return np.argsort(np.array([zlib.crc32(row.tobytes()) for row in content]), kind="stable")
-
-
-def halves(people: People) -> tuple[IntArray, IntArray]:
-    """Split distinct people in two halves by a hash of their inputs and outcome.
-
-    Parameters
-    ----------
-    people : People
-        From `gather`.
-
-    Returns
-    -------
     two index arrays, each sorted
     """
-    order = shuffled(np.column_stack([people.X, people.view.y]))
+    order = np.argsort([zlib.crc32(row.tobytes()) for row in np.ascontiguousarray(rows)], kind="stable")
     return np.sort(order[::2]), np.sort(order[1::2])
 
 
 def _in_units(
     view: ModelView, raw: FloatArray, count: FloatArray, scale: str
-) -> tuple[InputSpace, Any, Any, tuple[str, ...], FloatArray]:
+) -> tuple[ModelView, FloatArray, tuple[str, ...]]:
     total = count.sum()
     center = count @ raw / total
     spread = np.sqrt(count @ (raw - center) ** 2 / total)
@@ -165,20 +146,20 @@ def _in_units(
     number &= np.array([np.unique(column[:3000]).size > 2 or np.unique(column).size > 2 for column in raw.T])
     uneven = number & (spread > 0) & ((spread > SPREAD) | (spread < 1 / SPREAD))
     if scale == "none" or (scale == "auto" and not uneven.any()):
-        return view.space, view.network, view.score, (), raw
+        return view, raw, ()
     moved = number & (spread > 0)
     center, unit = np.where(moved, center, 0.0), np.where(moved, spread, 1.0)
     network = None if view.network is None else rescaled(view.network, center, unit)
-    old = view.score
 
     def score(X: FloatArray) -> FloatArray:
-        return old(center + X * unit)
+        return view.score(center + X * unit)
 
     note = (
         f"The model's {int(moved.sum())} numeric inputs are on different scales and were standardised before people "
         "were moved (`scale='none'` keeps them as they are).",
     )
-    return view.space.rescaled(center, unit), network, score, note, (raw - center) / unit
+    moved_view = replace(view, space=view.space.rescaled(center, unit), network=network, score=score)
+    return moved_view, (raw - center) / unit, note
 
 
 def _group_tables(data: AuditData, place: IntArray, n: int) -> tuple[GroupTable, ...]:

@@ -154,5 +154,4 @@ def to_simplex(x: FloatArray) -> FloatArray:
     down = -np.sort(-x, axis=-1)
     over = (np.cumsum(down, axis=-1) - 1.0) / np.arange(1, x.shape[-1] + 1)
     used = (down > over).sum(axis=-1, keepdims=True)
-    out: FloatArray = np.maximum(x - np.take_along_axis(over, used - 1, axis=-1), 0.0)
-    return out
+    return np.maximum(x - np.take_along_axis(over, used - 1, axis=-1), 0.0)

@@ -72,8 +72,7 @@ class Column:
                 "Leave these rows out, or fill them."
             )
         out[:, 0] = np.where(absent, 0.0, (numbers - self.centre) / self.scale)
-        for k, knot in enumerate(self.knots):
-            out[:, 1 + k] = np.maximum(out[:, 0] - knot, 0.0)
+        out[:, 1 : 1 + len(self.knots)] = np.maximum(out[:, :1] - np.array(self.knots), 0.0)
         if self.missing:
             out[:, -1] = absent
         return out

@@ -105,8 +105,7 @@ def cell_sums(place: IntArray, values: FloatArray, n_cells: int) -> FloatArray:
     used = place >= 0
     if not used.all():
         place, values = place[used], values[used]
-    sums: FloatArray = np.bincount(place, weights=values, minlength=n_cells).astype(float)
-    return sums
+    return np.bincount(place, weights=values, minlength=n_cells).astype(float)
 
 
 def make_cells(distance: FloatArray, code: IntArray, n_cells: int, mass: FloatArray | None = None) -> tuple[Cell, ...]:
