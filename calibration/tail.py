@@ -28,8 +28,7 @@ from scipy import special
 import evenhand as eh
 from evenhand.audits.tail import audit_tail
 from evenhand.audits.tail.findings import chosen_horizon
-from evenhand.audits.tail.group_tail import group_tail
-from evenhand.audits.tail.options import TailSetting
+from evenhand.audits.tail.group_tail import Request, group_tail
 from evenhand.inference.quantiles import difference_interval, difference_pvalue, level_interval, level_pvalues
 from evenhand.kernels.extremes.exponentiality import PRINTED, limit_constant, residual_variation
 from evenhand.kernels.extremes.pareto_tail import choose_k, fit_tail, tail_intervals
@@ -191,8 +190,7 @@ def beyond_cell(law: str, n: int, horizon: float, samples: int, seed: int) -> Ce
     given, hits, above = 0, 0, 0
     for r in range(samples):
         values = make(rng.random(n))
-        asked = TailSetting(reference={}, score_range=(0.0, end), margin=None, level=0.95, seed=r, n_resamples=99)
-        group = group_tail("a", "b", np.zeros(n), values, horizon, asked)
+        group = group_tail("a", "b", np.zeros(n), values, horizon, Request(upper=end, level=0.95, draws=99, seed=r))
         found = group.level_at(horizon, 0.95)
         given += not math.isnan(found.value)
         hits += not math.isnan(found.value) and found.low <= truth <= found.high

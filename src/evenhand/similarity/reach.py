@@ -66,33 +66,26 @@ def group_reach(metric: FairMetric, rows: MetricRows) -> tuple[FloatArray, Float
     size, turn = np.linalg.eigh(seen.T @ seen)
     order = np.argsort(-size, kind="stable")
     directions = np.hstack([sides, rest @ turn[:, order]])
-    along = [_extent(p, rows) for p in axes]
+    along = [_difference(p, rows) for p in axes]
     return directions, np.concatenate([np.array(along), np.sqrt(np.maximum(size[order], 0.0))])
 
 
 def _difference(part: SensitiveDirection, rows: MetricRows) -> float:
-    """Return by how much the group's mean along its direction differs from that of the others."""
-    at = rows.X @ part.direction
-    groups = next((g for g in rows.groups if g.name == part.attribute), None)
-    if groups is None:
-        return abs(_two_deviations(at, str(part.attribute), rows))
-    own = groups.table[:, part.group]
-    other = groups.table.sum(axis=1) - own
-    if own.sum() <= 0 or other.sum() <= 0:
-        return 0.0
-    return abs(float(own @ at / own.sum() - other @ at / other.sum()))
-
-
-def _extent(part: SensitiveDirection, rows: MetricRows) -> float:
-    """Return how far an input that holds an attribute itself differs between groups."""
+    """Return how far groups differ along a direction: the group's mean from the others', or all means of an input."""
     at = rows.X @ part.direction
     if part.attribute is None:  # stated by the user: only the observed range limits it
         return float(np.ptp(at))
     groups = next((g for g in rows.groups if g.name == part.attribute), None)
     if groups is None:
         return abs(_two_deviations(at, part.attribute, rows))
-    means = _means(at[:, None], groups.table)
-    return float(np.ptp(means)) if means.size else 0.0
+    if part.column:  # the input holds the attribute itself
+        means = _means(at[:, None], groups.table)
+        return float(np.ptp(means)) if means.size else 0.0
+    own = groups.table[:, part.group]
+    other = groups.table.sum(axis=1) - own
+    if own.sum() <= 0 or other.sum() <= 0:
+        return 0.0
+    return abs(float(own @ at / own.sum() - other @ at / other.sum()))
 
 
 def _two_deviations(at: FloatArray, attribute: str, rows: MetricRows) -> float:

@@ -121,9 +121,7 @@ class SensitiveSubspace:
 
     def regressions(self, rows: MetricRows) -> list[SensitiveDirection]:
         """Return the directions that predict each attribute, from the inputs that do not hold one themselves."""
-        use = np.ones(rows.X.shape[1], dtype=bool)
-        for axis in self.axes(rows):
-            use &= axis.direction == 0
+        use = ~np.any([np.zeros(rows.X.shape[1]), *(axis.direction for axis in self.axes(rows))], axis=0)
         out: list[SensitiveDirection] = []
         if not use.any():
             return out

@@ -153,7 +153,7 @@ def _prepare(data: AuditData, asked: IndividualOptions) -> tuple[People, Similar
         raise UsageError("`freeze` names every input of the model: nobody could be moved. Leave one free.")
     recipe = as_similarity(asked.similarity)
     people.view.space.columns_of(getattr(recipe, "columns", ()))
-    known = [g.name for g in people.groups] + list(people.continuous)
+    known = [g.name for g in people.rows.groups] + list(people.rows.continuous)
     for name in getattr(recipe, "attributes", None) or ():
         if name not in known:
             raise DataError(f"The fair metric asks for the attribute `{name}`.{near_matches(name, known)}")
@@ -215,13 +215,13 @@ def _reference(
     probe = first.index[np.unique(np.linspace(0, first.index.size - 1, min(PROBED, first.index.size)).astype(int))]
     errors: dict[str, Any] = {}
     if setting.method != "search":
-        errors = euler_errors(people, probe, first.metric, first.box, setting, moved.take(probe))
+        errors = euler_errors(people, probe, first.metric, first.box, setting, moved)
     sensitivity: Mapping[str, Any] | None = refit.shown or None
     if not sensitivity and setting.refits and isinstance(recipe, Resampled):
         spread = bootstrap_metric(
             recipe, first.rows, first.metric, refits=min(setting.refits, 10), seed=seed_of(setting.rng)
         )
-        sensitivity = metric_sensitivity(people, probe, moved.take(probe), first, spread, setting)
+        sensitivity = metric_sensitivity(people, probe, moved, first, spread, setting)
     angle = None
     if len(plan.folds) > 1 and recipe.learned:
         bases = [f.metric.form.free_directions() for f in plan.folds]

@@ -71,7 +71,7 @@ def by_part(people: People, moved: Moved, refit: Refits, options: IndividualSett
     parts: list[tuple[str, str, FloatArray]] = [
         ("class", label, people.count * (people.view.y == k)) for k, label in enumerate(people.view.labels)
     ]
-    for group in people.groups:
+    for group in people.rows.groups:
         parts += [("group", f"{group.name}={label}", group.table[:, k]) for k, label in enumerate(group.labels)]
     return tuple(
         PartRatios(
@@ -142,7 +142,7 @@ def metric_sensitivity(
     index : ndarray
         The few that are moved again under each refit.
     moved : Moved
-        Where these few were moved.
+        Where everybody was moved.
     fold, options
         Metric and range as the audit used them.
     spread : MetricSpread
@@ -161,7 +161,8 @@ def metric_sensitivity(
     if not spread.forms:
         return out
     others = [move(people, index, replace(fold.metric, form=f), fold.box, options) for f in spread.forms[:5]]
-    values = [float(np.exp(np.minimum(m.log_ratio(), 700.0)).mean()) for m in (moved, *others)]
+    log_ratios = [moved.log_ratio()[index], *(m.log_ratio() for m in others)]
+    values = [float(np.exp(np.minimum(r, 700.0)).mean()) for r in log_ratios]
     out |= {"people": int(index.size), "loss_ratio": values[0], "loss_ratio_under_refits": values[1:]}
     return out
 
@@ -187,7 +188,7 @@ def movement_summary(people: People, moved: Moved) -> Movement:
     if top.size < FEWEST:  # people, not rows: ten times the same person is one person
         return Movement(rows=rows, columns=())
     share = people.count[top] / rows
-    change = moved.end[top] - people.X[top]
+    change = moved.end[top] - people.rows.X[top]
     sized: list[tuple[float, MovedColumn]] = []
     inputs = people.view.space.inputs
     for j, i in enumerate(inputs):
@@ -216,7 +217,7 @@ def pairs(people: People, moved: Moved, wanted: int) -> tuple[ExamplePair, ...]:
             loss_after=float(np.exp(min(moved.log_loss[-1, k], 700.0))),
             outcome=labels[int(people.view.y[k])] if labels else float(people.view.y[k]),
             rows=float(people.count[k]),
-            moved=tuple(people.view.space.movement(people.X[k], moved.end[k])),
+            moved=tuple(people.view.space.movement(people.rows.X[k], moved.end[k])),
         )
         for k in order
     )

@@ -91,26 +91,27 @@ def make_plan(people: People, recipe: Similarity, metric_rows: str | AuditData, 
         raise DataError(
             f"{people.count.sum():.0f} rows are too few for any statement; at least {LEAST_ROWS} are needed."
         )
-    everyone = np.arange(people.X.shape[0])
+    everyone = np.arange(people.rows.X.shape[0])
     own = None if isinstance(metric_rows, str) else same_space(people, metric_rows)
-    one, two = halves(np.column_stack([people.X, people.view.y]))
+    one, two = halves(np.column_stack([people.rows.X, people.view.y]))
     if min(one.size, two.size) == 0:
         raise DataError("There are too few different people to learn the fair metric apart from them.")
     predicted: list[Predicted] = []
     if recipe.learned:
-        first, second = (people.learn(i) for i in (one, two)) if own is None else (own.take(i) for i in halves(own.X))
+        learned, sides = (people.rows, (one, two)) if own is None else (own, halves(own.X))
+        first, second = (learned.take(i) for i in sides)
         recipe, predicted = predictive(recipe, first, second, alpha)
     if own is not None:
         parts = [(everyone, own)]
     elif metric_rows == "crossfit" and (recipe.learned or how.method == "search"):
-        parts = [(one, people.learn(two)), (two, people.learn(one))]
+        parts = [(one, people.rows.take(two)), (two, people.rows.take(one))]
     else:
-        parts = [(everyone, people.learn(everyone))]
+        parts = [(everyone, people.rows)]
     folds = []
     for index, rows in parts:
         metric = recipe.fit(rows)
         check_step(metric.form, how)
-        moved = people.learn(index)
+        moved = people.rows.take(index)
         known = {g.name for g in moved.groups} | set(moved.continuous)
         if not all(p.attribute is None or p.attribute in known for p in metric.parts):
             moved = rows
@@ -189,10 +190,10 @@ def refit_errors(people: People, plan: Plan, moved: Moved, how: MapOptions, refi
     mass = people.count if people.weight is None else people.count * people.weight
     made: list[list[tuple[FairMetric, Box]]] = []
     times: list[FloatArray] = []
-    seed = zlib.crc32(np.ascontiguousarray(people.X).tobytes())
+    seed = zlib.crc32(np.ascontiguousarray(people.rows.X).tobytes())
     for b in range(refits):
         rng = stream(seed, "individual/refits", b)
-        drawn, again = draw(people.learn(np.arange(mass.size)), rng)
+        drawn, again = draw(people.rows, rng)
         try:
             made.append([_refit(plan, fold, drawn, rng, how) for fold in plan.folds])
         except DataError:

@@ -53,16 +53,6 @@ class Moved:
         with np.errstate(invalid="ignore"):
             return np.asarray(self.log_loss[checkpoint] - self.log_loss[0])
 
-    def take(self, index: IntArray) -> Moved:
-        """Return some of the people."""
-        return Moved(
-            end=self.end[index],
-            clock=self.clock,
-            log_loss=self.log_loss[:, index],
-            wrong=self.wrong[:, index],
-            stopped=self.stopped[index],
-        )
-
 
 def check_step(form: QuadraticForm, options: MapOptions) -> float:
     """Return the longest allowed Euler step, or say that the chosen one is too long.
@@ -115,7 +105,7 @@ def move(
     """
     if options.method == "search":
         return _searched(people, index, metric.form, box, options, progress)
-    view, X, y = people.view, people.X[index], people.view.y[index]
+    view, X, y = people.view, people.rows.X[index], people.view.y[index]
     network = view.network
     if network is None:
         raise UsageError("This model has no gradient; use `method='search'`.")
@@ -186,7 +176,7 @@ def euler_errors(
     people, index, metric, box, options
         As in `move`; a few people are enough.
     coarse : Moved
-        Where these people were moved.
+        Where everybody was moved.
 
     Returns
     -------
@@ -194,8 +184,8 @@ def euler_errors(
         People used, largest and median displacement error, and change of the mean ratio.
     """
     fine = move(people, index, metric, box, _refined(options))
-    gap = np.linalg.norm(coarse.end - fine.end, axis=1)
-    ratio = [np.exp(np.minimum(m.log_ratio(), 700.0)).mean() for m in (coarse, fine)]
+    gap = np.linalg.norm(coarse.end[index] - fine.end, axis=1)
+    ratio = [np.exp(np.minimum(r, 700.0)).mean() for r in (coarse.log_ratio()[index], fine.log_ratio())]
     return {
         "people": int(index.size),
         "displacement_error_largest": float(gap.max(initial=0.0)),
@@ -215,7 +205,7 @@ def _refined(options: MapOptions) -> MapOptions:
 def _searched(
     people: People, index: IntArray, form: QuadraticForm, box: Box, options: MapOptions, progress: Progress | None
 ) -> Moved:
-    view, X, y = people.view, people.X[index], people.view.y[index]
+    view, X, y = people.view, people.rows.X[index], people.view.y[index]
     movable = ~view.space.columns_of(options.freeze)[:, None] if options.freeze else 1.0
     span = box.reach if options.limit == "groups" else np.full_like(box.reach, np.inf)
     lines = Directions(box.directions * movable, box.low, box.high, span)
@@ -239,7 +229,8 @@ def _searched(
         tiles = Tiles(size=tile, progress=progress if reach == REACHES[-1] else None)
         some = replace(lines, reach=reach)
         ends.append(search(X, objective, some, points=options.points, snap=box.snap, tiles=tiles))
-    outputs = [_in_tiles(view.score, at, tile) for at in (X, *ends)]
+    starts = range(0, X.shape[0], tile)
+    outputs = [np.concatenate([view.score(at[k : k + tile]) for k in starts]) for at in (X, *ends)]
     return Moved(
         end=ends[-1],
         clock=np.array([0.0, *REACHES[-len(ends) :]]),
@@ -247,7 +238,3 @@ def _searched(
         wrong=np.stack([view.loss.wrong(out, y) for out in outputs]),
         stopped=np.zeros(X.shape[0], dtype=bool),
     )
-
-
-def _in_tiles(score: Callable[[FloatArray], FloatArray], X: FloatArray, tile: int) -> FloatArray:
-    return np.concatenate([score(X[k : k + tile]) for k in range(0, X.shape[0], tile)])

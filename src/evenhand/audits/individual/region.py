@@ -108,10 +108,7 @@ def observed_box(rows: MetricRows, metric: FairMetric, moved: MetricRows, limit:
     at = X @ directions
     two = np.array([np.unique(column).size <= 2 for column in X.T])
     category = np.array([i.category is not None for i in rows.space.inputs])
-    held = np.zeros(X.shape[1], dtype=bool)
-    for part in metric.parts:
-        if part.column:
-            held |= part.direction != 0
+    held = np.any([np.zeros(X.shape[1]), *(p.direction for p in metric.parts if p.column)], axis=0)
     blocks = rows.space.blocks
     return Box(
         directions=directions,

@@ -105,7 +105,9 @@ class FeaturePart:
 
     def pvalue(self, margin: float) -> float:
         """For "there is no gap, or the feature carries at most the margin of it": the larger of the two."""
-        return max(self.gate, self._two_sided(margin), LEAST)
+        beyond = abs(self.carried) - margin
+        tail = 1.0 if beyond <= 0 else 0.0 if self.error == 0 else float(2 * special.ndtr(-beyond / self.error))
+        return max(self.gate, tail, LEAST)
 
     def equivalence(self, margin: float) -> float:
         """For "the feature carries at least the margin": two one-sided tests."""
@@ -120,12 +122,6 @@ class FeaturePart:
         if self.gate > 1 - level:
             low, high = min(low, 0.0), max(high, 0.0)
         return Interval(low=low, high=high, level=level, kind=self.kind)
-
-    def _two_sided(self, margin: float) -> float:
-        beyond = abs(self.carried) - margin
-        if beyond <= 0:
-            return 1.0
-        return 0.0 if self.error == 0 else float(2 * special.ndtr(-beyond / self.error))
 
 
 def measure_features(

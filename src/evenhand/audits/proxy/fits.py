@@ -44,11 +44,6 @@ class Fits:
     reports: Mapping[str, Any]  # calibration of each fit
     no_interval: str = ""  # why scores have no valid interval; empty where they have one
 
-    @property
-    def linear(self) -> bool:
-        """Whether every learned source has an equation, so that variances need no refitting."""
-        return all(isinstance(s, LogisticFolds) for _, s in self.sources.named() if isinstance(s, Learned))
-
 
 class _Record:
     """Fits of one pair, with the calibration and the equation of each."""
@@ -152,7 +147,8 @@ def log_odds(p: FloatArray) -> FloatArray:
 
 def _no_interval(pair: Pair, fits: Fits) -> str:
     """Say why the linearised interval of a score would not hold; see calibration/proxy.json."""
-    if not fits.linear:
+    learned = [s for _, s in fits.sources.named() if isinstance(s, Learned)]
+    if not all(isinstance(s, LogisticFolds) for s in learned):  # variances would need refitting
         return "the error of a nuisance model without coefficients cannot be followed into it"
     if not fits.known and pair.hard:
         return "decisions were learned without the score behind them, which blurs their edge; pass `model` or scores"

@@ -50,8 +50,13 @@ from evenhand.audits.finding import Raw, columns_of
 from evenhand.audits.margin import parse_margin
 from evenhand.audits.options import complete, record, with_options
 from evenhand.audits.reference import references
-from evenhand.audits.tail.findings import chosen_horizon, difference_finding, level_finding, refused
-from evenhand.audits.tail.group_tail import GroupTail, group_tail
+from evenhand.audits.tail.findings import (
+    chosen_horizon,
+    difference_finding,
+    level_finding,
+    refused,
+)
+from evenhand.audits.tail.group_tail import GroupTail, Request, group_tail
 from evenhand.audits.tail.options import TailOptions, TailSetting
 from evenhand.errors import DataError, UsageError
 from evenhand.generators import extend_tail
@@ -130,19 +135,32 @@ def _questions(data: AuditData, attribute: Attribute, scores: Scores, options: T
         )
         yield from refused(attribute, options, why)
         return
+    request = Request(
+        upper=options.span,
+        level=options.level,
+        draws=options.n_resamples,
+        seed=options.seed,
+        k=options.k,
+        printed=options.printed,
+    )
     for a, _ in pairs:
         smaller = min(asked[a, b][0].size, asked[b, a][0].size)
         horizon = chosen_horizon(smaller) if options.horizon is None else options.horizon
-        tails = []
+        found = []
         for own, other in ((a, b), (b, a)):
             options.say(f"tail: {attribute.group_name(own)}")
-            names = attribute.group_name(own), attribute.group_name(other)
-            group = group_tail(*names, *asked[own, other], horizon, options)
+            group = group_tail(
+                attribute.group_name(own),
+                attribute.group_name(other),
+                *asked[own, other],
+                horizon,
+                request,
+            )
             mine = attribute.codes == own
             people = {n: np.repeat(c[mine], data.count[mine]) for n, c in data.features.items()}
-            tails.append(_extended(group, people, partial(_change, scores, other), horizon, options))
-        yield difference_finding(tails[0], tails[1], horizon, options)
-        yield from (level_finding(group, horizon, options) for group in tails)
+            found.append(_extended(group, people, partial(_change, scores, other), horizon, options))
+        yield difference_finding(found[0], found[1], horizon, options)
+        yield from (level_finding(group, horizon, options) for group in found)
 
 
 def _group_scores(

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from evenhand.arrays import FloatArray
-from evenhand.audits.tail.options import TailSetting
 from evenhand.inference.quantiles import level_interval, sample_level
 from evenhand.kernels.extremes.exponentiality import ExponentialityTest, exponentiality
 from evenhand.kernels.extremes.logit_peak import Peak, find_peak, largest_change, logit_shift
@@ -64,6 +63,11 @@ class GroupTail:
     seed: int = 0  # for limits that are drawn
     # What generated rows suggest, when they were asked for; never part of the above.
     synthetic: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def type(self) -> str:
+        """Type of the tail: I, II, III, or nothing without a fit."""
+        return "" if self.intervals is None else self.intervals.type
 
     @property
     def acd(self) -> float:
@@ -129,8 +133,32 @@ def _within(value: float, low: float, high: float) -> float:
     return value if math.isnan(value) else min(max(value, low), high)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """How a group's tail is fitted and judged."""
+
+    upper: float  # largest possible value
+    level: float  # coverage of the intervals
+    draws: int  # samples of the fitted law that check it
+    seed: int  # for checks and intervals
+    k: int | None = None  # excesses; None lets the exponentiality test choose
+    printed: bool = False  # judge by the printed limits
+
+    @property
+    def least_rows(self) -> int:
+        """Rows that a fit needs."""
+        return LEAST_ROWS if self.k is None else 2 * self.k
+
+    def test(self, values: FloatArray) -> tuple[int, ExponentialityTest | None]:
+        """Return the number of excesses, 0 when none will do, and the test that chose it."""
+        if self.k is None:
+            return choose_k(values, printed=self.printed)
+        test = exponentiality(values, kmax=max(self.k, 20), printed=self.printed)
+        return self.k if test.passed else 0, test
+
+
 def group_tail(
-    name: str, other: str, before: FloatArray, after: FloatArray, horizon: float, asked: TailSetting
+    name: str, other: str, before: FloatArray, after: FloatArray, horizon: float, asked: Request
 ) -> GroupTail:
     """Count, choose the threshold, fit, check the fit and say how sure.
 
@@ -142,7 +170,7 @@ def group_tail(
         Scores of its rows as they are and as the other group's, higher is better.
     horizon : float
         At which the fit must be stable.
-    asked : TailSetting
+    asked : Request
         How the tail is fitted and judged.
 
     Returns
@@ -151,13 +179,12 @@ def group_tail(
     """
     cd = 0.0 - np.sort(before - after)
     shift = logit_shift(before, after)
-    ceiling = asked.span if math.isnan(shift) else max(largest_change(shift), float(cd[0]))
+    ceiling = asked.upper if math.isnan(shift) else max(largest_change(shift), float(cd[0]))
     rng = stream(asked.seed, "tail/checks")
     peak = find_peak(before, shift, rng) if shift > 0 else None
     counted = GroupTail(name=name, other=other, cd=cd, ceiling=ceiling, shift=shift, seed=asked.seed, peak=peak)
-    least_rows = LEAST_ROWS if asked.k is None else 2 * asked.k
-    if cd.size < least_rows:
-        return replace(counted, doubt=f"`{name}` has {cd.size:,} rows; a fit needs at least {least_rows}")
+    if cd.size < asked.least_rows:
+        return replace(counted, doubt=f"`{name}` has {cd.size:,} rows; a fit needs at least {asked.least_rows}")
     ties = count_ties(cd, asked.k or 50)
     counted = replace(counted, ties=ties)
     if ties.atoms:
@@ -168,11 +195,7 @@ def group_tail(
         )
         return replace(counted, doubt=doubt)
     values = spread_ties(cd, upper=ceiling) if ties.tied else cd
-    if asked.k is None:
-        k, test = choose_k(values, printed=asked.printed)
-    else:
-        test = exponentiality(values, kmax=max(asked.k, 20), printed=asked.printed)
-        k = asked.k if test.passed else 0
+    k, test = asked.test(values)
     assert test is not None  # there are rows enough
     counted = replace(counted, test=test, printed=exponentiality(values, kmax=int(test.k[-1]), printed=True))
     if not k:
@@ -184,7 +207,7 @@ def group_tail(
     tail = fit_tail(values, k, upper=ceiling)
     parts = (tail, fit_tail(values, k // 2, upper=ceiling)) if k // 2 >= _SMALLEST_PART else (tail,)
     intervals = tail_intervals(tail, np.array(HORIZONS), level=asked.level, rng=rng)
-    check = check_fit(tail, max(horizon, float(cd.size)), draws=min(asked.n_resamples, _DRAWS), rng=rng)
+    check = check_fit(tail, max(horizon, float(cd.size)), draws=min(asked.draws, _DRAWS), rng=rng)
     doubt = _doubt(name, tail, intervals, check)
     return replace(counted, tail=tail, parts=parts, intervals=intervals, check=check, doubt=doubt)
 

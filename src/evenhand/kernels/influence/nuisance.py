@@ -222,6 +222,9 @@ def calibration_of(probability: FloatArray, y: FloatArray, weight: FloatArray, b
     kept = mass > 0
     predicted = np.bincount(code, weights=w * p, minlength=bins)[kept] / mass[kept]
     observed = np.bincount(code, weights=w * t, minlength=bins)[kept] / mass[kept]
+    # Weighted Mann-Whitney with ties.
+    positive, negative = np.add.reduceat(w * t, first), np.add.reduceat(w * (1 - t), first)
+    pairs = float(positive.sum() * negative.sum())
     slope = intercept = float("nan")
     try:
         z = special.logit(np.clip(p, EDGE, 1 - EDGE))[:, None]
@@ -230,7 +233,7 @@ def calibration_of(probability: FloatArray, y: FloatArray, weight: FloatArray, b
     except DataError:
         pass
     return {
-        "auc": _auc(p, t, w),
+        "auc": float(positive @ (np.cumsum(negative) - negative + negative / 2)) / pairs if pairs > 0 else float("nan"),
         "brier": float(w @ (p - t) ** 2) / total,
         "slope": slope,
         "intercept": intercept,
@@ -240,15 +243,6 @@ def calibration_of(probability: FloatArray, y: FloatArray, weight: FloatArray, b
             for a, b, m in zip(predicted, observed, mass[kept], strict=True)
         ],
     }
-
-
-def _auc(p: FloatArray, t: FloatArray, w: FloatArray) -> float:
-    """Weighted Mann-Whitney with ties; p is sorted."""
-    first = np.concatenate(([0], np.flatnonzero(np.diff(p)) + 1))
-    pos, neg = np.add.reduceat(w * t, first), np.add.reduceat(w * (1 - t), first)
-    below = np.cumsum(neg) - neg
-    whole = float(pos.sum() * neg.sum())
-    return float(pos @ (below + neg / 2)) / whole if whole > 0 else float("nan")
 
 
 def _sure(

@@ -114,7 +114,7 @@ def project_cells(cells: Sequence[Cell], tilt: FloatArray, low: FloatArray, high
     """
     m = tilt.shape[1]
     if np.all((low <= 0) & (high >= 0)):
-        return Projection(0.0, np.zeros(len(cells)), dual=np.zeros(m))
+        return Projection(0.0, np.zeros(len(cells)))
     scale = np.maximum(np.abs(tilt).max(axis=0), 1e-300)  # (m,) conditions of one size
     programme = _Programme(_Costs(cells), tilt / scale, low / scale, high / scale)
     costs, equations = programme.costs, np.array_equal(programme.low, programme.high)
@@ -129,7 +129,7 @@ def project_cells(cells: Sequence[Cell], tilt: FloatArray, low: FloatArray, high
         moved, dual = solved
         value = costs.total(moved)
         bound, place = programme.dual_value(dual)
-        best = Projection(value, moved, gap=max(0.0, value - bound) / max(value, 1e-300), dual=dual / scale)
+        best = Projection(value, moved, gap=max(0.0, value - bound) / max(value, 1e-300))
         if best.gap <= _GAP:
             break
         unit = float(np.max(programme.tilt @ dual, initial=0.0)) or unit

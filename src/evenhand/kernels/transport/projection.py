@@ -78,7 +78,6 @@ class Projection:
     moved: FloatArray  # (cells,): mass moved in each cell (or in each row for `project_line`)
     # Cost minus a proven lower bound, relative to the cost; 0 where the method is exact by construction.
     gap: float = 0.0
-    dual: FloatArray | None = None  # (m,): price of each condition; empty where not made
 
 
 def cell_sums(place: IntArray, values: FloatArray, n_cells: int) -> FloatArray:
