@@ -240,14 +240,14 @@ def test_crossfitting_uses_the_other_half():
     a = arrays()
     data = eh.AuditData.from_arrays(**a)
     people = gather(data, MODEL, scale="none", loss=None, clip=0.0)
-    one, two = halves(people)
+    one, two = halves(np.column_stack([people.rows.X, people.view.y]))
     assert np.intersect1d(one, two).size == 0
-    assert one.size + two.size == people.X.shape[0]
+    assert one.size + two.size == people.rows.X.shape[0]
     assert abs(one.size - two.size) <= 1
-    metrics = [SensitiveSubspace().fit(people.learn(h)).form for h in (two, one)]
+    metrics = [SensitiveSubspace().fit(people.rows.take(h)).form for h in (two, one)]
     total = 0.0
     for index, form in zip((one, two), metrics, strict=True):
-        x0, y = people.X[index], people.view.y[index]
+        x0, y = people.rows.X[index], people.view.y[index]
         x = x0.copy()
         for _ in range(50):
             p = 1 / (1 + np.exp(-(x @ [1.0, 1.0, 0.0])))

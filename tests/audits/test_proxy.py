@@ -316,9 +316,9 @@ def test_what_a_feature_carries_has_an_interval(big):
 
 
 def test_more_records_than_are_looked_at_in_detail(big, monkeypatch):
-    scores = importlib.import_module("evenhand.audits.proxy.scores")
+    features = importlib.import_module("evenhand.audits.proxy.features")
     whole = audit(big, max_steps=0)
-    monkeypatch.setattr(scores, "_DETAILED", 700)
+    monkeypatch.setattr(features, "_DETAILED", 700)
     part = audit(big, max_steps=0)
     for a, b, e, f in zip(whole, part, whole.evidence, part.evidence, strict=True):
         if e.kind == "gap":

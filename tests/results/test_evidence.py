@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -13,19 +12,16 @@ from evenhand.results import Interval
 from evenhand.results.evidence import Ends, Evidence, OpenPart, Part, read_evidence
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Inner(Part):
     from_: int
     outcome: int | None
     sizes: tuple[tuple[float, ...], ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Described(OpenPart):
     kind: str
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Full(Evidence):
     inner: tuple[Inner, ...]
     described: Described

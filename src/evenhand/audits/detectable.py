@@ -53,7 +53,6 @@ class Rows:
     alone: float  # that group's rows, all together; NaN where one group is not enough
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class RowsNeeded(Part):
     """How many rows of each group would show something: at their present ratio, and of one group alone."""
 
@@ -61,7 +60,6 @@ class RowsNeeded(Part):
     one_group: Mapping[str, float] | None
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class SampleSize(Part):
     """What could have been detected, and how many rows would decide; of a correlation, rows by attribute."""
 

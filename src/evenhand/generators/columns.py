@@ -67,13 +67,13 @@ def describe(columns: Columns) -> tuple[ColumnKind, ...]:
     >>> [k.categories is None for k in kinds]
     [True, False]
     """
-    found = []
+    kinds = []
     for name, values in columns.items():
         given = _sortable(values)
         distinct = np.unique(given)
         number = given.dtype.kind in "iuf" and distinct.size > FEW
         whole = bool(given.dtype.kind in "iu" or (number and np.all(distinct == np.round(distinct))))
-        found.append(
+        kinds.append(
             ColumnKind(
                 name=name,
                 categories=None if number else distinct,
@@ -83,7 +83,7 @@ def describe(columns: Columns) -> tuple[ColumnKind, ...]:
                 high=float(distinct[-1]) if number else np.inf,
             )
         )
-    return tuple(found)
+    return tuple(kinds)
 
 
 def encode(kinds: tuple[ColumnKind, ...], columns: Columns, like: Columns) -> FloatArray:

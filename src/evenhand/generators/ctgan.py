@@ -13,10 +13,8 @@ import numpy as np
 
 from evenhand.arrays import FloatArray, IntArray
 from evenhand.errors import UsageError
-from evenhand.generators.columns import Columns
 from evenhand.generators.modes import Coder
-from evenhand.generators.torch_parts import TorchGenerator, choose, load_torch, seeded
-from evenhand.kernels.shared.seeds import stream
+from evenhand.generators.torch_parts import TorchGenerator, choose, improve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -36,12 +34,8 @@ class _Training:
     def tensor(self, a: FloatArray) -> Any:
         return self.torch.as_tensor(a, dtype=self.torch.float32)
 
-    def improve(self, adam: Any, loss: Any) -> None:
-        adam.zero_grad()
-        loss.backward()
-        adam.step()
 
-
+@dataclass(kw_only=True, eq=False, repr=False)
 class CTGAN(TorchGenerator):
     """A conditional generative adversarial network for tables.
 
@@ -71,62 +65,46 @@ class CTGAN(TorchGenerator):
     """
 
     name = "ctgan"
+    epochs: int = 100
+    batch: int = 500
+    noise: int = 128
+    hidden: int = 256
+    pack: int = 10
+    rate: float = 2e-4
+    penalty: float = 10.0
+    temperature: float = 0.2
+    time_limit: float = float("inf")
+    seed: int = 0
 
-    def __init__(
-        self,
-        *,
-        epochs: int = 100,
-        batch: int = 500,
-        noise: int = 128,
-        hidden: int = 256,
-        pack: int = 10,
-        rate: float = 2e-4,
-        penalty: float = 10.0,
-        temperature: float = 0.2,
-        time_limit: float = float("inf"),
-        seed: int = 0,
-    ) -> None:
-        if batch % pack:
-            raise UsageError(f"`batch` must be a multiple of `pack`; got {batch} and {pack}.")
-        super().__init__()
-        self.epochs, self.batch, self.noise, self.hidden, self.pack = epochs, batch, noise, hidden, pack
-        self.rate, self.penalty, self.temperature = rate, penalty, temperature
-        self.time_limit, self.seed = time_limit, seed
-        self._layers: list[Any] = []
-        self._shares: list[FloatArray] = []
+    def __post_init__(self) -> None:
+        if self.batch % self.pack:
+            raise UsageError(f"`batch` must be a multiple of `pack`; got {self.batch} and {self.pack}.")
 
-    def fit(self, columns: Columns) -> CTGAN:
-        """Train on a table."""
-        torch = load_torch()
-        rng = stream(self.seed, "generator/ctgan/fit")
-        coder, real = self._prepare(columns, rng)
+    def _train(self, torch: Any, coder: Coder, real: FloatArray, rng: np.random.Generator) -> None:
         self._shares = [real[:, low:high].mean(axis=0) for low, high in coder.choices]
-        order = [real[:, low:high].argmax(axis=1).argsort(kind="stable") for low, high in coder.choices]
         conditions = sum(high - low for low, high in coder.choices)
-        with seeded(torch, self.seed):
-            self._layers = self._generator(torch, coder.width, conditions)
-            critic = self._critic(torch, coder.width, conditions)
-            parameters = [p for layer in self._layers for p in layer.parameters()]
-            options: dict[str, Any] = {"lr": self.rate, "betas": (0.5, 0.9)}
-            training = _Training(
-                torch=torch,
-                coder=coder,
-                real=real,
-                order=order,
-                batch=min(self.batch, max(self.pack, real.shape[0] // self.pack * self.pack)),
-                rng=rng,
-                critic=critic,
-                adam_generator=torch.optim.Adam(parameters, weight_decay=1e-6, **options),
-                adam_critic=torch.optim.Adam(critic.parameters(), **options),
-            )
-            for _ in range(self.epochs * max(1, real.shape[0] // training.batch)):
-                if self._late():
-                    break
-                self._teach_critic(training)
-                self._teach_generator(training)
-            for layer in self._layers:
-                layer.eval()
-        return self
+        self._layers = self._generator(torch, coder.width, conditions)
+        critic = self._critic(torch, coder.width, conditions)
+        parameters = [p for layer in self._layers for p in layer.parameters()]
+        options: dict[str, Any] = {"lr": self.rate, "betas": (0.5, 0.9)}
+        training = _Training(
+            torch=torch,
+            coder=coder,
+            real=real,
+            order=[real[:, low:high].argmax(axis=1).argsort(kind="stable") for low, high in coder.choices],
+            batch=min(self.batch, max(self.pack, real.shape[0] // self.pack * self.pack)),
+            rng=rng,
+            critic=critic,
+            adam_generator=torch.optim.Adam(parameters, weight_decay=1e-6, **options),
+            adam_critic=torch.optim.Adam(critic.parameters(), **options),
+        )
+        for _ in range(self.epochs * max(1, real.shape[0] // training.batch)):
+            if self._late():
+                break
+            self._teach_critic(training)
+            self._teach_generator(training)
+        for layer in self._layers:
+            layer.eval()
 
     def _generator(self, torch: Any, width: int, conditions: int) -> list[Any]:
         nn, size = torch.nn, self.noise + conditions
@@ -181,7 +159,7 @@ class CTGAN(TorchGenerator):
         between = (torch.rand(true.shape[0], 1) * (true - made) + made).requires_grad_(True)
         slope = torch.autograd.grad(t.critic(between).sum(), between, create_graph=True)[0]
         loss = t.critic(made).mean() - t.critic(true).mean() + self.penalty * ((slope.norm(dim=1) - 1) ** 2).mean()
-        t.improve(t.adam_critic, loss)
+        improve(t.adam_critic, loss)
 
     def _teach_generator(self, t: _Training) -> None:
         condition, column, category = self._conditions(t.batch, t.rng, balanced=True)
@@ -195,7 +173,7 @@ class CTGAN(TorchGenerator):
                 wanted = t.torch.as_tensor(category[mine])
                 entropy = t.torch.nn.functional.cross_entropy(raw[mine][:, low:high], wanted, reduction="sum")
                 loss = loss + entropy / t.batch
-        t.improve(t.adam_generator, loss)
+        improve(t.adam_generator, loss)
 
     def _packed(self, t: _Training, rows: Any, asked: Any) -> Any:
         return t.torch.cat([rows, asked], 1).reshape(t.batch // self.pack, -1)

@@ -63,23 +63,23 @@ def extend_tail(
     if hasattr(maker, "time_limit"):
         maker.time_limit = min(maker.time_limit, time_limit)
     maker.fit(rows)
-    found: dict[str, Any] = {
+    suggestion: dict[str, Any] = {
         "generator": generator if isinstance(generator, str) else type(generator).__name__,
         "rows": 0, "rounds": 0, "passed": False, "stopped": bool(getattr(maker, "stopped", False)),
         "level": None, "k": None, "shape": None, "threshold": None, "horizon": horizon,
     }  # fmt: skip
     values, first = own, None
-    while found["rounds"] < ROUNDS and not found["passed"]:
-        if found["rounds"] and time.monotonic() - began > time_limit:
-            found["stopped"] = True
+    while suggestion["rounds"] < ROUNDS and not suggestion["passed"]:
+        if suggestion["rounds"] and time.monotonic() - began > time_limit:
+            suggestion["stopped"] = True
             break
         made = maker.sample(max(LEAST, own.size))
         first = made if first is None else first
         values = np.concatenate([values, change(made)])
-        found["rounds"] += 1
-        found["rows"] = int(values.size - own.size)
+        suggestion["rounds"] += 1
+        suggestion["rows"] = int(values.size - own.size)
         if progress is not None:
-            progress(f"tail: {found['rows']:,} rows generated")
+            progress(f"tail: {suggestion['rows']:,} rows generated")
         ties = count_ties(values, 50)
         if ties.atoms:
             continue
@@ -87,7 +87,7 @@ def extend_tail(
         k, _ = choose_k(spread)
         if k:
             tail = fit_tail(spread, k, upper=upper)
-            found.update(passed=True, level=tail.level(horizon), k=k, shape=tail.shape, threshold=tail.threshold)
+            suggestion.update(passed=True, level=tail.level(horizon), k=k, shape=tail.shape, threshold=tail.threshold)
     if first is not None:
-        found["realism"] = realism(rows, first, seed=seed)
-    return found
+        suggestion["realism"] = realism(rows, first, seed=seed)
+    return suggestion

@@ -98,28 +98,22 @@ class IndependentSampler:
 
     def __init__(self, *, seed: int = 0) -> None:
         self.seed = seed
-        self._domains: list[tuple[ColumnKind, float, float]] = []
+        self._kinds: tuple[ColumnKind, ...] = ()
         self._block = 0
 
     def fit(self, columns: Columns) -> IndependentSampler:
         """Learn each column's domain."""
-        self._domains = []
-        for kind in describe(columns):
-            if kind.categories is None:
-                values = np.asarray(columns[kind.name], dtype=float)
-                self._domains.append((kind, float(values.min()), float(values.max())))
-            else:
-                self._domains.append((kind, 0.0, float(kind.categories.size)))
-        self._block = 0
+        self._kinds, self._block = describe(columns), 0
         return self
 
     def sample(self, n: int) -> dict[str, NDArray[Any]]:
         """Draw n rows."""
         rng = stream(self.seed, "generator/independent/sample", self._block)
         self._block += 1
-        return {
-            kind.name: kind.restore(
-                np.minimum(rng.uniform(low, high, n), high - 1e-9 if kind.categories is not None else high)
-            )
-            for kind, low, high in self._domains
-        }
+        made = {}
+        for kind in self._kinds:
+            if kind.categories is None:
+                made[kind.name] = kind.restore(rng.uniform(kind.low, kind.high, n))
+            else:
+                made[kind.name] = kind.restore(np.minimum(rng.uniform(0.0, kind.size, n), kind.size - 1e-9))
+        return made

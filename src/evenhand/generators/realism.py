@@ -100,8 +100,8 @@ def _copied(real: Columns, made: Columns) -> float:
         return list(zip(*(np.asarray(table[n]).tolist() for n in real), strict=True))
 
     known = set(rows(real))
-    found = rows(made)
-    return sum(r in known for r in found) / len(found)
+    drawn = rows(made)
+    return sum(r in known for r in drawn) / len(drawn)
 
 
 def downstream_f1(

@@ -6,7 +6,7 @@ import importlib
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,16 +24,20 @@ class TorchGenerator:
     name = ""
     seed: int
     time_limit: float
+    stopped = False
+    _coder = Coder(kinds=(), modes=())
+    _block = 0
+    _began = 0.0
 
-    def __init__(self) -> None:
-        self.stopped = False
-        self._coder: Coder | None = None
-        self._block = 0
-        self._began = 0.0
-
-    def _prepare(self, columns: Columns, rng: np.random.Generator) -> tuple[Coder, FloatArray]:
+    def fit(self, columns: Columns) -> Self:
+        """Train on a table."""
+        torch = load_torch()
         self._coder, self._block, self._began = make_coder(columns), 0, time.monotonic()
-        return self._coder, self._coder.encode(columns, rng)
+        rng = stream(self.seed, f"generator/{self.name}/fit")
+        real = self._coder.encode(columns, rng)
+        with seeded(torch, self.seed):
+            self._train(torch, self._coder, real, rng)
+        return self
 
     def _late(self) -> bool:
         """Say whether the time for training is over, and remember it."""
@@ -42,7 +46,7 @@ class TorchGenerator:
 
     def sample(self, n: int) -> dict[str, NDArray[Any]]:
         """Draw n rows; each call goes on where the last one stopped."""
-        if self._coder is None:
+        if not self._coder.kinds:
             raise UsageError("The generator has not been fitted.")
         torch = load_torch()
         rng = stream(self.seed, f"generator/{self.name}/sample", self._block)
@@ -51,6 +55,10 @@ class TorchGenerator:
         with seeded(torch, int(rng.integers(2**62))), torch.no_grad():
             made = self._draw(torch, self._coder, torch.as_tensor(conditions, dtype=torch.float32))
         return self._coder.decode(made.numpy().astype(np.float64))
+
+    def _train(self, torch: Any, coder: Coder, real: FloatArray, rng: np.random.Generator) -> None:
+        """Learn from coded rows until the epochs or the time are over."""
+        raise NotImplementedError
 
     def _sample_conditions(self, n: int, rng: np.random.Generator) -> FloatArray:
         """Return what is asked of each row; nothing unless the generator is conditional."""
@@ -84,6 +92,13 @@ def seeded(torch: Any, seed: int) -> Iterator[None]:
             yield
     finally:
         torch.set_num_threads(threads)
+
+
+def improve(adam: Any, loss: Any) -> None:
+    """Make one step down the gradient of a loss."""
+    adam.zero_grad()
+    loss.backward()
+    adam.step()
 
 
 def choose(torch: Any, coder: Coder, raw: Any, temperature: float) -> Any:

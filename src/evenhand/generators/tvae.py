@@ -6,14 +6,17 @@ column, choices are multinomial, and the evidence lower bound is maximised.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from evenhand.generators.columns import Columns
+import numpy as np
+
+from evenhand.arrays import FloatArray
 from evenhand.generators.modes import Coder
-from evenhand.generators.torch_parts import TorchGenerator, load_torch, seeded
-from evenhand.kernels.shared.seeds import stream
+from evenhand.generators.torch_parts import TorchGenerator, improve
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TVAE(TorchGenerator):
     """A variational autoencoder for tables.
 
@@ -32,66 +35,46 @@ class TVAE(TorchGenerator):
 
     Examples
     --------
-    >>> import numpy as np
     >>> table = {"x": np.linspace(0, 1, 200), "c": np.array(["a", "b"] * 100)}
     >>> made = TVAE(epochs=1).fit(table).sample(50)  # doctest: +SKIP
     """
 
     name = "tvae"
+    epochs: int = 100
+    batch: int = 500
+    latent: int = 128
+    hidden: int = 128
+    rate: float = 1e-3
+    time_limit: float = float("inf")
+    seed: int = 0
 
-    def __init__(
-        self,
-        *,
-        epochs: int = 100,
-        batch: int = 500,
-        latent: int = 128,
-        hidden: int = 128,
-        rate: float = 1e-3,
-        time_limit: float = float("inf"),
-        seed: int = 0,
-    ) -> None:
-        super().__init__()
-        self.epochs, self.batch, self.latent, self.hidden, self.rate = epochs, batch, latent, hidden, rate
-        self.time_limit, self.seed = time_limit, seed
-        self._decoder: Any = None
-        self._spread: Any = None
-
-    def fit(self, columns: Columns) -> TVAE:
-        """Train on a table."""
-        torch = load_torch()
-        rng = stream(self.seed, "generator/tvae/fit")
-        coder, coded = self._prepare(columns, rng)
-        real = torch.as_tensor(coded, dtype=torch.float32)
-        n, nn = real.shape[0], torch.nn
-        with seeded(torch, self.seed):
-            body = nn.Sequential(
-                nn.Linear(coder.width, self.hidden), nn.ReLU(), nn.Linear(self.hidden, self.hidden), nn.ReLU()
-            )
-            mean, log_variance = nn.Linear(self.hidden, self.latent), nn.Linear(self.hidden, self.latent)
-            self._decoder = nn.Sequential(
-                nn.Linear(self.latent, self.hidden), nn.ReLU(), nn.Linear(self.hidden, self.hidden), nn.ReLU(),
-                nn.Linear(self.hidden, coder.width),
-            )  # fmt: skip
-            self._spread = nn.Parameter(torch.full((coder.width,), 0.1))
-            parts = [body, mean, log_variance, self._decoder]
-            parameters = [p for part in parts for p in part.parameters()] + [self._spread]
-            adam = torch.optim.Adam(parameters, lr=self.rate, weight_decay=1e-5)
-            for _ in range(self.epochs):
-                for rows in torch.randperm(n).split(min(self.batch, n)):
-                    x = real[rows]
-                    h = body(x)
-                    mu, spread = mean(h), log_variance(h).clamp(-20, 10)
-                    code = mu + torch.randn_like(mu) * torch.exp(spread / 2)
-                    loss = self._loss(torch, coder, self._decoder(code), x)
-                    divergence = -0.5 * (1 + spread - mu**2 - spread.exp()).sum() / x.shape[0]
-                    adam.zero_grad()
-                    (loss + divergence).backward()
-                    adam.step()
-                    with torch.no_grad():
-                        self._spread.clamp_(0.01, 1.0)
-                if self._late():
-                    break
-        return self
+    def _train(self, torch: Any, coder: Coder, real: FloatArray, rng: np.random.Generator) -> None:
+        table, n, nn = torch.as_tensor(real, dtype=torch.float32), real.shape[0], torch.nn
+        body = nn.Sequential(
+            nn.Linear(coder.width, self.hidden), nn.ReLU(), nn.Linear(self.hidden, self.hidden), nn.ReLU()
+        )
+        mean, log_variance = nn.Linear(self.hidden, self.latent), nn.Linear(self.hidden, self.latent)
+        self._decoder = nn.Sequential(
+            nn.Linear(self.latent, self.hidden), nn.ReLU(), nn.Linear(self.hidden, self.hidden), nn.ReLU(),
+            nn.Linear(self.hidden, coder.width),
+        )  # fmt: skip
+        self._spread = nn.Parameter(torch.full((coder.width,), 0.1))
+        parts = [body, mean, log_variance, self._decoder]
+        parameters = [p for part in parts for p in part.parameters()] + [self._spread]
+        adam = torch.optim.Adam(parameters, lr=self.rate, weight_decay=1e-5)
+        for _ in range(self.epochs):
+            for rows in torch.randperm(n).split(min(self.batch, n)):
+                x = table[rows]
+                h = body(x)
+                mu, spread = mean(h), log_variance(h).clamp(-20, 10)
+                code = mu + torch.randn_like(mu) * torch.exp(spread / 2)
+                loss = self._loss(torch, coder, self._decoder(code), x)
+                divergence = -0.5 * (1 + spread - mu**2 - spread.exp()).sum() / x.shape[0]
+                improve(adam, loss + divergence)
+                with torch.no_grad():
+                    self._spread.clamp_(0.01, 1.0)
+            if self._late():
+                break
 
     def _loss(self, torch: Any, coder: Coder, raw: Any, x: Any) -> Any:
         total = 0.0

@@ -251,8 +251,8 @@ class AucSamples(MarginSamples):
         if self._weighted:
             masks = [np.ones((1, int(table[:, k].sum())), dtype=np.bool_) for _, _, table in self._sides]
             part = self._pooled([k]).group(*masks)
-            take = [tuple(v[0] for v in side) for side in (part.positive, part.negative)]
-            return AucParts(part.auc[0], take[0], take[1], part.n_positive[0], part.n_negative[0])
+            sides = part.positive[:, 0], part.negative[:, 0]
+            return AucParts(part.auc[0], *sides, part.n_positive[0], part.n_negative[0])
         x, y = self._aligned([k])
         return auc_of_counts(x[:, 0], y[:, 0])
 

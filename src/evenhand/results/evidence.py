@@ -1,7 +1,7 @@
 """What stands behind a finding: typed, written to plain data and read back from it in one place.
 
-Each audit declares what it shows as frozen dataclasses, made of `Part`; the evidence of a finding as a whole is an
-`Evidence`. The JSON schema of ``findings.json`` is made from these classes.
+Each audit declares what it shows as subclasses of `Part`, which are frozen dataclasses; the evidence of a finding as a
+whole is an `Evidence`. The JSON schema of ``findings.json`` is made from these classes.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ import math
 import types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Self, Union, get_args, get_origin, get_type_hints
+from typing import Any, Self, Union, dataclass_transform, get_args, get_origin, get_type_hints
 
 from evenhand.results.finding import Interval, plain
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True, eq_default=False, field_specifiers=(field,))
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Part:
     """A piece of evidence whose keys are its fields.
@@ -28,6 +29,10 @@ class Part:
     >>> Ends(low=0.0, high=float("nan"), level=0.95).to_dict()
     {'low': 0.0, 'high': None, 'level': 0.95}
     """
+
+    def __init_subclass__(cls) -> None:
+        """Make every kind of part a frozen dataclass whose fields are given by name."""
+        dataclass(frozen=True, kw_only=True, eq=False)(cls)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -45,7 +50,6 @@ class Part:
         return cls(**{known[key][0]: _read(known[key][1], value) for key, value in data.items()})
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class OpenPart(Part):
     """A part that also has keys which another room describes, such as those of a fair metric."""
 
@@ -63,7 +67,6 @@ class OpenPart(Part):
         return cls(**own, details={key: value for key, value in data.items() if key not in known})
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Ends(Part):
     """An interval whose construction is said elsewhere."""
 
@@ -72,7 +75,6 @@ class Ends(Part):
     level: float
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Null(Part):
     """What chance alone gives, as a histogram of the statistic."""
 
@@ -80,7 +82,6 @@ class Null(Part):
     edges: tuple[float, ...]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Evidence(Part):
     """What any audit may say about a finding; a finding that is not computable has little or none of it.
 

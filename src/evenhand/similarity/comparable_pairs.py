@@ -51,8 +51,7 @@ class ComparablePairs:
         if self.comparable.all() or not self.comparable.any():
             raise DataError(
                 "All pairs have the same answer; a metric needs pairs called comparable and pairs called not "
-                "comparable. "
-                "With comparable pairs alone use `MatchedPairs`."
+                "comparable. With comparable pairs alone use `MatchedPairs`."
             )
 
     def resampled(self, rng: np.random.Generator) -> ComparablePairs:
@@ -70,7 +69,6 @@ class ComparablePairs:
         return FairMetric(
             form=QuadraticForm(matrix=S),
             kind="metric learned from pairs called comparable or not",
-            learned=False,
             details={
                 "pairs": int(self.comparable.size),
                 "penalty": self.l2,

@@ -1,8 +1,9 @@
-"""Metrics an expert states: a matrix, or directions and columns that should not matter."""
+"""Metrics an expert states: a matrix, or directions and columns that should not matter; and how a statement is read."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,7 +11,8 @@ from numpy.typing import ArrayLike
 from evenhand.arrays import FloatArray
 from evenhand.errors import UsageError
 from evenhand.kernels.flow.gradient_flow import QuadraticForm
-from evenhand.similarity.metric import FairMetric, MetricRows, largest_inputs, orthonormal
+from evenhand.similarity.metric import FairMetric, MetricRows, Similarity, largest_inputs, orthonormal
+from evenhand.similarity.subspace import SensitiveSubspace
 
 
 class ExpertMatrix:
@@ -47,9 +49,7 @@ class ExpertMatrix:
         """Return the metric in the coordinates of these rows."""
         _check_width(self.matrix.shape[0], rows)
         units = rows.space.units
-        return FairMetric(
-            form=QuadraticForm(matrix=self.matrix * np.outer(units, units)), kind="expert matrix", learned=False
-        )
+        return FairMetric(form=QuadraticForm(matrix=self.matrix * np.outer(units, units)), kind="expert matrix")
 
 
 class Discounted:
@@ -89,13 +89,43 @@ class Discounted:
         return FairMetric(
             form=QuadraticForm(basis=basis),
             kind="directions that should not matter, as stated",
-            learned=False,
             details={"directions": [largest_inputs(v, rows.space.names) for v in basis.T]},
         )
 
 
-def _check_width(found: int, rows: MetricRows) -> None:
-    if found != rows.X.shape[1]:
+def _check_width(width: int, rows: MetricRows) -> None:
+    if width != rows.X.shape[1]:
         raise UsageError(
-            f"The metric is for {found} inputs and the model has {rows.X.shape[1]}: {', '.join(rows.space.names[:8])}."
+            f"The metric is for {width} inputs and the model has {rows.X.shape[1]}: {', '.join(rows.space.names[:8])}."
         )
+
+
+def as_similarity(similarity: Any) -> Similarity:
+    """Read what was given as `similarity`.
+
+    Parameters
+    ----------
+    similarity : Similarity, array, sequence of str, str or None
+        A recipe; a matrix; columns that should not matter; None for the directions that predict the groups.
+
+    Returns
+    -------
+    Similarity
+
+    Examples
+    --------
+    >>> type(as_similarity(None)).__name__, type(as_similarity("gender")).__name__
+    ('SensitiveSubspace', 'Discounted')
+    >>> type(as_similarity([[0.0, 0.0], [0.0, 1.0]])).__name__
+    'ExpertMatrix'
+    """
+    if similarity is None:
+        return SensitiveSubspace()
+    if isinstance(similarity, Similarity):
+        return similarity
+    if isinstance(similarity, str):
+        return Discounted(columns=[similarity])
+    values = np.asarray(similarity)
+    if values.dtype.kind in "UO":
+        return Discounted(columns=[str(v) for v in values.ravel()])
+    return ExpertMatrix(values)

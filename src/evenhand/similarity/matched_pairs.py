@@ -74,9 +74,7 @@ class MatchedPairs:
             "explained": float(explained[k - 1]),
             "directions": [largest_inputs(v, rows.space.names) for v in basis.T],
         }
-        return FairMetric(
-            form=QuadraticForm(basis=basis), kind="directions of matched pairs", learned=False, details=details
-        )
+        return FairMetric(form=QuadraticForm(basis=basis), kind="directions of matched pairs", details=details)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

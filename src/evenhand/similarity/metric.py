@@ -92,7 +92,7 @@ class FairMetric:
 
     form: QuadraticForm
     kind: str
-    learned: bool
+    learned: bool = False
     parts: tuple[SensitiveDirection, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
 
@@ -144,8 +144,7 @@ def orthonormal(directions: FloatArray, rank: int | None = None) -> FloatArray:
     basis = u[:, s > 1e-7 * s[0]][:, :rank]
     # A fixed sign: the largest component is positive.
     sign = np.sign(basis[np.abs(basis).argmax(axis=0), np.arange(basis.shape[1])])
-    out: FloatArray = np.ascontiguousarray(basis * sign)
-    return out
+    return np.ascontiguousarray(basis * sign)
 
 
 def angles(a: FloatArray, b: FloatArray) -> FloatArray:

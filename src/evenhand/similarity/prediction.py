@@ -112,5 +112,4 @@ def _ranks(score: FloatArray, count: FloatArray) -> FloatArray:
     """Return mid-ranks of rows that stand for several people each; scores that differ by rounding are ties."""
     place = stats.rankdata(np.round(score, 12), method="dense") - 1
     people = np.bincount(place, weights=count)
-    out: FloatArray = (np.cumsum(people) - (people - 1) / 2)[place]
-    return out
+    return np.asarray((np.cumsum(people) - (people - 1) / 2)[place])

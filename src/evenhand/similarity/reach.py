@@ -56,43 +56,36 @@ def group_reach(metric: FairMetric, rows: MetricRows) -> tuple[FloatArray, Float
     rest = free - sides @ (sides.T @ free)
     u, s, _ = np.linalg.svd(rest, full_matrices=False)
     rest = u[:, s > 1e-7]
-    found = [p for p in metric.parts if not p.column]
+    learned = [p for p in metric.parts if not p.column]
     moves = (
-        [_difference(p, rows) * p.direction for p in found]
+        [_difference(p, rows) * p.direction for p in learned]
         if metric.parts
-        else [m for name in _attributes(rows) for m in _spread(name, rows)]
+        else [m for g in rows.groups if " × " not in g.name for m in _spread(g.table, rows)]
     )
     seen = np.array(moves).reshape(len(moves), free.shape[0]) @ rest  # (moves, r)
     size, turn = np.linalg.eigh(seen.T @ seen)
     order = np.argsort(-size, kind="stable")
     directions = np.hstack([sides, rest @ turn[:, order]])
-    along = [_extent(p, rows) for p in axes]
+    along = [_difference(p, rows) for p in axes]
     return directions, np.concatenate([np.array(along), np.sqrt(np.maximum(size[order], 0.0))])
 
 
 def _difference(part: SensitiveDirection, rows: MetricRows) -> float:
-    """Return by how much the group's mean along its direction differs from that of the others."""
-    at = rows.X @ part.direction
-    groups = next((g for g in rows.groups if g.name == part.attribute), None)
-    if groups is None:
-        return abs(_two_deviations(at, str(part.attribute), rows))
-    own = groups.table[:, part.group]
-    other = groups.table.sum(axis=1) - own
-    if own.sum() <= 0 or other.sum() <= 0:
-        return 0.0
-    return abs(float(own @ at / own.sum() - other @ at / other.sum()))
-
-
-def _extent(part: SensitiveDirection, rows: MetricRows) -> float:
-    """Return how far an input that holds an attribute itself differs between groups."""
+    """Return how far groups differ along a direction: the group's mean from the others', or all means of an input."""
     at = rows.X @ part.direction
     if part.attribute is None:  # stated by the user: only the observed range limits it
         return float(np.ptp(at))
     groups = next((g for g in rows.groups if g.name == part.attribute), None)
     if groups is None:
         return abs(_two_deviations(at, part.attribute, rows))
-    means = _means(at[:, None], groups.table)
-    return float(np.ptp(means)) if means.size else 0.0
+    if part.column:  # the input holds the attribute itself
+        means = _means(at[:, None], groups.table)
+        return float(np.ptp(means)) if means.size else 0.0
+    own = groups.table[:, part.group]
+    other = groups.table.sum(axis=1) - own
+    if own.sum() <= 0 or other.sum() <= 0:
+        return 0.0
+    return abs(float(own @ at / own.sum() - other @ at / other.sum()))
 
 
 def _two_deviations(at: FloatArray, attribute: str, rows: MetricRows) -> float:
@@ -106,13 +99,8 @@ def _two_deviations(at: FloatArray, attribute: str, rows: MetricRows) -> float:
     return 2 * covariance / deviation if deviation > 0 else 0.0
 
 
-def _attributes(rows: MetricRows) -> list[str]:
-    return [g.name for g in rows.groups if " × " not in g.name]
-
-
-def _spread(attribute: str, rows: MetricRows) -> list[FloatArray]:
+def _spread(table: FloatArray, rows: MetricRows) -> list[FloatArray]:
     """Return vectors whose squares add up to those of the groups' differences, for a recipe that names no parts."""
-    table = next(g.table for g in rows.groups if g.name == attribute)
     means = _means(rows.X, table)
     k = len(means)
     return [(means[a] - means[b]) * np.sqrt(2 / k) for a in range(k) for b in range(a)]
@@ -121,5 +109,4 @@ def _spread(attribute: str, rows: MetricRows) -> list[FloatArray]:
 def _means(at: FloatArray, table: FloatArray) -> FloatArray:
     people = table.sum(axis=0)
     used = people > 0
-    out: FloatArray = (table[:, used].T @ at) / people[used, None]
-    return out
+    return np.asarray((table[:, used].T @ at) / people[used, None])

@@ -70,17 +70,16 @@ class SensitiveSubspace:
 
     def fit(self, rows: MetricRows) -> FairMetric:
         """Learn the subspace from these rows."""
-        axes, found = self.axes(rows), self.regressions(rows)
-        parts = axes + found
+        axes, learned = self.axes(rows), self.regressions(rows)
+        parts = axes + learned
         if not parts:
             raise DataError(
-                "The fair metric has no sensitive direction: no protected attribute with two groups was "
-                "found in the "
+                "The fair metric has no sensitive direction: no protected attribute with two groups was found in the "
                 "rows it is learned from. Give `groups`, or a metric of your own with `similarity=`."
             )
         spans = [p.direction for p in axes]
-        for attribute in dict.fromkeys(p.attribute for p in found):
-            own = [p for p in found if p.attribute == attribute]
+        for attribute in dict.fromkeys(p.attribute for p in learned):
+            own = [p for p in learned if p.attribute == attribute]
             coefs = np.vstack([p.strength * p.direction for p in own])
             if len(own) > 2 and len(own) == _present(rows, attribute).size:
                 # K groups differ in K - 1 directions: the strongest ones of the K regressions.
@@ -122,9 +121,7 @@ class SensitiveSubspace:
 
     def regressions(self, rows: MetricRows) -> list[SensitiveDirection]:
         """Return the directions that predict each attribute, from the inputs that do not hold one themselves."""
-        use = np.ones(rows.X.shape[1], dtype=bool)
-        for axis in self.axes(rows):
-            use &= axis.direction == 0
+        use = ~np.any([np.zeros(rows.X.shape[1]), *(axis.direction for axis in self.axes(rows))], axis=0)
         out: list[SensitiveDirection] = []
         if not use.any():
             return out
@@ -158,9 +155,8 @@ class SensitiveSubspace:
             present = _present(rows, group.name)
             if present.size < 2:
                 raise DataError(
-                    f"Attribute `{group.name}` has {present.size} group among the {rows.count.sum():.0f} "
-                    "rows the fair metric "
-                    "is learned from; at least 2 are needed."
+                    f"Attribute `{group.name}` has {present.size} group among the {rows.count.sum():.0f} rows the fair "
+                    "metric is learned from; at least 2 are needed."
                 )
             # Of two groups the larger is the "1": the answer must not depend on how groups are called.
             chosen = present[np.argsort(-people[present], kind="stable")[:1]] if present.size == 2 else present
@@ -200,5 +196,4 @@ def _ridge(X: FloatArray, sums: FloatArray, count: FloatArray, l2: float) -> Flo
     gram[np.diag_indices_from(gram)] += max(l2, 1e-10 * float(np.trace(gram)) / len(gram))
     target = centred.T @ (sums - count * (sums.sum() / total))
     size = float(np.linalg.norm(target))
-    out: FloatArray = np.linalg.solve(gram, target / size) if size > 0 else np.zeros(X.shape[1])
-    return out
+    return np.linalg.solve(gram, target / size) if size > 0 else np.zeros(X.shape[1])

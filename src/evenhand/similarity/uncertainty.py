@@ -49,8 +49,6 @@ def bootstrap_metric(
     """
     dense, free = fitted.form.dense(), fitted.form.free_directions()
     forms: list[QuadraticForm] = []
-    turns: list[float] = []
-    moves: list[float] = []
     for b in range(refits):
         rng = stream(seed, "individual/metric", b)
         try:
@@ -61,9 +59,9 @@ def bootstrap_metric(
         except DataError:
             continue
         forms.append(form)
-        other = form.free_directions()
-        turns.append(float(angles(free, other).max(initial=0.0)) if free.size and other.size else np.nan)
-        moves.append(float(np.linalg.norm(form.dense() - dense, 2)))
+    others = [form.free_directions() for form in forms]
+    turns = [angles(free, o).max(initial=0.0) if free.size and o.size else np.nan for o in others]
+    moves = [np.linalg.norm(form.dense() - dense, 2) for form in forms]
     return MetricSpread(
         forms=tuple(forms), largest_angle=np.array(turns), distance=np.array(moves), failed=refits - len(forms)
     )

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evenhand.kernels.transport.boundary_density import silverman, weighted_quantile
 from evenhand.kernels.transport.limit_law import (
     Law,
     boundary_bandwidth,
     boundary_curvature,
     influence_covariance,
     limit_law,
+    silverman,
+    weighted_quantile,
 )
 from evenhand.kernels.transport.projection import make_cells
 from evenhand.kernels.transport.weighted_chisquare import weighted_sf

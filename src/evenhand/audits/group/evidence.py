@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from evenhand.audits.detectable import SampleSize
 from evenhand.results.evidence import Evidence, Part
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class ThresholdCurve(Part):
     """A rate's difference, its interval and its p-value at each threshold; `used` is NaN where none explains all."""
 
@@ -21,7 +18,6 @@ class ThresholdCurve(Part):
     used: float
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class GroupEvidence(Evidence):
     """Of a comparison of two groups, of all groups, or of a correlation."""
 

@@ -51,22 +51,20 @@ from evenhand.audits.individual.description import (
     movement_summary,
     off_range,
     pairs,
-    ratios,
 )
 from evenhand.audits.individual.evidence import GroupPredicted, IndividualEvidence, MapUsed, MetricUsed
 from evenhand.audits.individual.findings import error_finding, loss_finding, refused
-from evenhand.audits.individual.folds import Fold, NotPredictedError, Plan, make_plan
+from evenhand.audits.individual.folds import Fold, NotPredictedError, Plan, Refits, make_plan, refit_errors
 from evenhand.audits.individual.moving import Moved, check_step, euler_errors, move
 from evenhand.audits.individual.options import IndividualOptions, IndividualSetting
 from evenhand.audits.individual.people import People, gather
-from evenhand.audits.individual.refits import Refits, refit_errors
 from evenhand.audits.options import complete, record, with_options
 from evenhand.errors import DataError, UsageError, near_matches
 from evenhand.intake import AuditData
 from evenhand.kernels.flow.ratios import MeanRatio, RateRatio, mean_ratio, rate_ratio
 from evenhand.kernels.shared.seeds import seed_of
 from evenhand.results import AuditResult
-from evenhand.similarity.choice import as_similarity
+from evenhand.similarity.expert import as_similarity
 from evenhand.similarity.metric import Resampled, Similarity, angles
 from evenhand.similarity.prediction import Predicted
 from evenhand.similarity.uncertainty import bootstrap_metric
@@ -112,12 +110,12 @@ def audit_individual(data: AuditData, asked: IndividualOptions) -> AuditResult:
     try:
         plan = make_plan(people, recipe, setting.metric_rows, setting, setting.alpha)
     except DataError as error:
-        told = error.predicted if isinstance(error, NotPredictedError) else None
-        tested = None if told is None else IndividualEvidence(predicted=_predicted(told))
-        return _result([refused(m, str(error), people, None, tested) for m in _measures(people)], setting, notes)
+        tested = _predicted(error.predicted) if isinstance(error, NotPredictedError) else None
+        behind = IndividualEvidence(predicted=tested)
+        return _result([refused(m, str(error), people, None, behind) for m in _measures(people)], setting, notes)
     notes += _left_out(plan, setting.alpha)
     moved = _move_all(people, plan.folds, setting)
-    lowered = float(people.count[ratios(moved.log_loss)[-1] < -1e-6].sum() / people.count.sum())
+    lowered = float(people.count[moved.log_ratio() < -1e-6].sum() / people.count.sum())
     if lowered > LOWERED:
         reason = (
             f"The flow lowered the loss of {100 * lowered:.0f} % of the people, where a flow along the gradient can "
@@ -155,7 +153,7 @@ def _prepare(data: AuditData, asked: IndividualOptions) -> tuple[People, Similar
         raise UsageError("`freeze` names every input of the model: nobody could be moved. Leave one free.")
     recipe = as_similarity(asked.similarity)
     people.view.space.columns_of(getattr(recipe, "columns", ()))
-    known = [g.name for g in people.groups] + list(people.continuous)
+    known = [g.name for g in people.rows.groups] + list(people.rows.continuous)
     for name in getattr(recipe, "attributes", None) or ():
         if name not in known:
             raise DataError(f"The fair metric asks for the attribute `{name}`.{near_matches(name, known)}")
@@ -172,17 +170,7 @@ def _move_all(people: People, folds: Sequence[Fold], setting: IndividualSetting)
         def report(k: int, _: int, before: int = done) -> None:
             setting.say(f"individual: {before + k} of {total} people")
 
-        outs.append(
-            move(
-                people.view,
-                people.X[fold.index],
-                people.view.y[fold.index],
-                fold.metric,
-                fold.box,
-                setting,
-                report,
-            )
-        )
+        outs.append(move(people, fold.index, fold.metric, fold.box, setting, report))
         done += fold.index.size
     order = np.argsort(np.concatenate([f.index for f in folds]), kind="stable")
     return Moved(
@@ -196,7 +184,7 @@ def _move_all(people: People, folds: Sequence[Fold], setting: IndividualSetting)
 
 def _statistic(people: People, moved: Moved, refit: Refits) -> tuple[MeanRatio | None, RateRatio]:
     """Return the mean ratio (None when some ratio is not a number) and the ratio of error rates."""
-    log_ratio = ratios(moved.log_loss)[-1]
+    log_ratio = moved.log_ratio()
     finite = bool(np.isfinite(log_ratio).all())
     rates = rate_ratio(np.nan_to_num(moved.wrong[-1]), np.nan_to_num(moved.wrong[0]), people.count, people.weight)
     return (
@@ -223,20 +211,17 @@ def _reference(
     people: People, plan: Plan, moved: Moved, refit: Refits, setting: IndividualSetting
 ) -> IndividualEvidence:
     """Gather the evidence shared by all findings; the only user of the random generator."""
-    log_ratio = ratios(moved.log_loss)[-1]
     first, recipe = plan.folds[0], plan.recipe
     probe = first.index[np.unique(np.linspace(0, first.index.size - 1, min(PROBED, first.index.size)).astype(int))]
     errors: dict[str, Any] = {}
     if setting.method != "search":
-        errors = euler_errors(
-            people.view, people.X[probe], people.view.y[probe], first.metric, first.box, setting, moved.take(probe)
-        )
-    sensitivity: Mapping[str, Any] | None = refit.told or None
+        errors = euler_errors(people, probe, first.metric, first.box, setting, moved)
+    sensitivity: Mapping[str, Any] | None = refit.shown or None
     if not sensitivity and setting.refits and isinstance(recipe, Resampled):
         spread = bootstrap_metric(
             recipe, first.rows, first.metric, refits=min(setting.refits, 10), seed=seed_of(setting.rng)
         )
-        sensitivity = metric_sensitivity(people, probe, moved.take(probe), first.metric, first.box, spread, setting)
+        sensitivity = metric_sensitivity(people, probe, moved, first, spread, setting)
     angle = None
     if len(plan.folds) > 1 and recipe.learned:
         bases = [f.metric.form.free_directions() for f in plan.folds]
@@ -264,11 +249,11 @@ def _reference(
             angle_between_halves_degrees=angle,
             details=first.metric.details,
         ),
-        curve=curve(people, moved, refit.loss, refit.wrong, setting),
-        by_part=by_part(people, log_ratio, moved, refit.loss[-1], refit.wrong[-1], setting),
-        off_range=off_range(people, [(f.index, f.box) for f in plan.folds], moved),
-        movement=movement_summary(people, moved, log_ratio),
-        pairs=pairs(people, moved, log_ratio, setting.examples) if setting.examples else (),
+        curve=curve(people, moved, refit, setting),
+        by_part=by_part(people, moved, refit, setting),
+        off_range=off_range(people, plan.folds, moved),
+        movement=movement_summary(people, moved),
+        pairs=pairs(people, moved, setting.examples) if setting.examples else (),
     )
 
 

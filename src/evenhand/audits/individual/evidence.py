@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from evenhand.results.evidence import Evidence, OpenPart, Part
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class MapUsed(Part):
     """How people were moved; `stability_limit` and `flow_error` only of a gradient flow."""
 
@@ -21,7 +19,6 @@ class MapUsed(Part):
     flow_error: Mapping[str, float]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class GroupPredicted(Part):
     """How well the inputs predict an attribute, or one of its groups, on rows apart."""
 
@@ -32,7 +29,6 @@ class GroupPredicted(Part):
     pvalue: float
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class MetricUsed(OpenPart):
     """Who counts as comparable, how that was learned and how much it varies; the metric describes the rest."""
 
@@ -44,7 +40,6 @@ class MetricUsed(OpenPart):
     angle_between_halves_degrees: float | None = None
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Ratios(Part):
     """Both ratios with one-sided limits; what cannot be computed is left out."""
 
@@ -58,14 +53,12 @@ class Ratios(Part):
     T_n_error: float | None = None
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class CurvePoint(Ratios):
     """The ratios at one flow time, or share of the range searched."""
 
     time: float
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class PartRatios(Ratios):
     """The ratios of one class or group."""
 
@@ -74,7 +67,6 @@ class PartRatios(Ratios):
     rows: float
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class OffRange(Part):
     """The share of rows that ended outside the observed range, and of those held at its edge on the way."""
 
@@ -84,7 +76,6 @@ class OffRange(Part):
     stopped: float
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class MovedColumn(Part):
     """How far one column moved: a number in the user's units, a category by its weight."""
 
@@ -96,7 +87,6 @@ class MovedColumn(Part):
     to: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Movement(Part):
     """Which columns moved, on average over so many rows with the largest ratios."""
 
@@ -104,7 +94,6 @@ class Movement(Part):
     columns: tuple[MovedColumn, ...]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class ExamplePair(Part):
     """One person before and after; the model's view describes what moved."""
 
@@ -116,7 +105,6 @@ class ExamplePair(Part):
     moved: tuple[Mapping[str, Any], ...]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class IndividualEvidence(Evidence):
     """Of the mean ratio of losses, or of the ratio of error rates."""
 

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from evenhand.audits.finding import Raw, not_computable
-from evenhand.audits.individual.description import Limits, planning, ratios
+from evenhand.audits.individual.description import planning
 from evenhand.audits.individual.evidence import IndividualEvidence
 from evenhand.audits.individual.moving import Moved
+from evenhand.audits.individual.options import IndividualSetting
 from evenhand.audits.individual.people import People
 from evenhand.audits.verdict import OneSided
 from evenhand.kernels.flow.map_error import MapError
@@ -32,10 +33,10 @@ UNSURE = (
 
 
 def loss_finding(
-    people: People, moved: Moved, found: MeanRatio | None, behind: IndividualEvidence, options: Limits
+    people: People, moved: Moved, mean: MeanRatio | None, behind: IndividualEvidence, options: IndividualSetting
 ) -> Raw:
     """Return the finding on the mean ratio of losses; no ratio is dropped, undefined ones forbid it."""
-    bad = ~np.isfinite(ratios(moved.log_loss)[-1])
+    bad = ~np.isfinite(moved.log_ratio())
     counts = {
         "all": {
             "rows": float(people.count.sum()),
@@ -43,90 +44,93 @@ def loss_finding(
             "undefined_ratios": float(people.count[bad].sum()),
         }
     }
-    reason = _no_mean(moved, found, counts["all"])
-    if reason or found is None:
+    reason = _no_mean(moved, mean, counts["all"])
+    if reason or mean is None:
         return refused("loss_ratio", reason, people, counts, behind)
-    tail = 1 - options.level
     # Too few rows, or a tail too long for them: people who carry it may be missing from the sample altogether.
-    trusted = found.rows >= ENOUGH and abs(found.skewness) <= 0.5 * math.sqrt(found.rows)
-    plan = planning(found, options.tolerance, options.alpha)
+    trusted = mean.rows >= ENOUGH and abs(mean.skewness) <= 0.5 * math.sqrt(mean.rows)
+    plan = planning(mean, options.tolerance, options.alpha)
     if not trusted:
         plan += f" With fewer than {ENOUGH} rows, or so long a tail of ratios, equivalence is not claimed."
     evidence = replace(
-        _with_metric(behind, found.map, found.map.extra(1.0), found.error),
-        T_n=found.bound(options.alpha),
-        one_sided_high=found.upper(tail, options.limits),
-        V_n=found.spread,
-        skewness=found.skewness,
-        largest_share=found.largest_share,
-        equivalence_pvalue=_floor(found.below(options.tolerance, options.limits), found.rows) if trusted else math.nan,
-        fact=_fact("loss", found.estimate, behind, people),
+        _with_metric(behind, mean.map, mean.map.extra(1.0), mean.error),
+        V_n=mean.spread,
+        skewness=mean.skewness,
+        largest_share=mean.largest_share,
+        fact=_fact("loss", mean.estimate, behind, people),
         planning=plan.strip(),
     )
-    interval_at = OneSided(
-        lower=partial(found.lower, method=options.limits),
-        upper=partial(found.upper, method=options.limits),
-        kind=f"{options.limits}, one-sided",
-    )
-    finding = Finding(
-        audit="individual",
-        measure="loss_ratio",
-        groups=(),
-        estimate=found.estimate,
-        interval=interval_at(options.level),
-        pvalue=_floor(found.above(options.tolerance, options.limits), found.rows),
-        margin=options.tolerance,
-        counts=counts,
-    )
-    return Raw(finding=finding, evidence=evidence, interval_at=interval_at)
+    return _tested("loss_ratio", mean, options.limits, counts, evidence, options, trusted=trusted)
 
 
-def error_finding(people: People, moved: Moved, found: RateRatio, behind: IndividualEvidence, options: Limits) -> Raw:
+def error_finding(
+    people: People, moved: Moved, rates: RateRatio, behind: IndividualEvidence, options: IndividualSetting
+) -> Raw:
     """Return the finding on the ratio of error rates."""
     counts = {
         "all": {
-            "rows": found.rows,
-            "wrong_before": found.kept + found.lost,
-            "wrong_after": found.kept + found.gained,
-            "became_wrong": found.gained,
-            "became_right": found.lost,
+            "rows": rates.rows,
+            "wrong_before": rates.kept + rates.lost,
+            "wrong_after": rates.kept + rates.gained,
+            "became_wrong": rates.gained,
+            "became_right": rates.lost,
         }
     }
-    reason = _no_rates(people, moved, found)
+    reason = _no_rates(people, moved, rates)
     if reason:
         answered = not np.isnan(moved.wrong[[0, -1]]).any()
         evidence = IndividualEvidence(map=behind.map)
         return refused("error_ratio", reason, people, counts if answered else None, evidence)
-    tail = 1 - options.level
-    sure = found.method == "binomial" or found.rows >= ENOUGH
     evidence = replace(
-        _with_metric(behind, found.map, found.map.extra(1.0, -options.tolerance)),
+        _with_metric(behind, rates.map, rates.map.extra(1.0, -options.tolerance)),
         pairs=None,
-        T_n=found.bound(options.alpha),
-        one_sided_high=found.upper(tail),
-        linear_form=found.after - options.tolerance * found.before,
-        test="exact binomial given the errors" if found.method == "binomial" else "linear form (Fieller)",
-        equivalence_pvalue=_floor(found.below(options.tolerance), found.rows) if sure else math.nan,
-        fact=_fact("error rate", found.estimate, behind, people),
+        linear_form=rates.after - options.tolerance * rates.before,
+        test="exact binomial given the errors" if rates.method == "binomial" else "linear form (Fieller)",
+        fact=_fact("error rate", rates.estimate, behind, people),
         planning="",
     )
-    interval_at = OneSided(lower=found.lower, upper=found.upper, kind=f"{found.method}, one-sided")
+    trusted = rates.method == "binomial" or rates.rows >= ENOUGH
+    return _tested("error_ratio", rates, rates.method, counts, evidence, options, trusted=trusted)
+
+
+def _tested(
+    measure: str,
+    ratio: MeanRatio | RateRatio,
+    method: str,
+    counts: Mapping[str, Mapping[str, float]],
+    evidence: IndividualEvidence,
+    options: IndividualSetting,
+    *,
+    trusted: bool,
+) -> Raw:
+    """Test a ratio against the tolerance from above, and from below where its law is trusted there."""
+    interval_at = OneSided(
+        lower=partial(ratio.lower, method=method),
+        upper=partial(ratio.upper, method=method),
+        kind=f"{method}, one-sided",
+    )
     finding = Finding(
         audit="individual",
-        measure="error_ratio",
+        measure=measure,
         groups=(),
-        estimate=found.estimate,
+        estimate=ratio.estimate,
         interval=interval_at(options.level),
-        pvalue=_floor(found.above(options.tolerance), found.rows),
+        pvalue=_floor(ratio.above(options.tolerance, method), ratio.rows),
         margin=options.tolerance,
         counts=counts,
+    )
+    evidence = replace(
+        evidence,
+        T_n=ratio.bound(options.alpha),
+        one_sided_high=ratio.upper(1 - options.level, method),
+        equivalence_pvalue=_floor(ratio.below(options.tolerance, method), ratio.rows) if trusted else math.nan,
     )
     return Raw(finding=finding, evidence=evidence, interval_at=interval_at)
 
 
-def _no_mean(moved: Moved, found: MeanRatio | None, counts: Mapping[str, float]) -> str:
+def _no_mean(moved: Moved, mean: MeanRatio | None, counts: Mapping[str, float]) -> str:
     """Say why the ratios of losses have no mean that can be tested; empty where they have."""
-    if found is None or not math.isfinite(found.estimate) or not math.isfinite(found.spread):
+    if mean is None or not math.isfinite(mean.estimate) or not math.isfinite(mean.spread):
         silent = np.isnan(moved.log_loss[[0, -1]]).any()
         return (
             f"The ratio is not a number for {counts['undefined_ratios']:.0f} of {counts['rows']:.0f} rows: their "
@@ -137,15 +141,15 @@ def _no_mean(moved: Moved, found: MeanRatio | None, counts: Mapping[str, float])
                 f"from 0 and 1: {CLIP}."
             )
         )
-    if not math.isfinite(found.spread * found.spread):
+    if not math.isfinite(mean.spread * mean.spread):
         return (
             "The loss of some people is so near to 0 before they are moved that the ratios cannot be averaged. Look at "
             f"`error_ratio`, or keep probabilities away from 0 and 1: {CLIP}."
         )
-    return "" if math.isfinite(found.map.variance) else UNSURE
+    return "" if math.isfinite(mean.map.variance) else UNSURE
 
 
-def _no_rates(people: People, moved: Moved, found: RateRatio) -> str:
+def _no_rates(people: People, moved: Moved, rates: RateRatio) -> str:
     """Say why error rates cannot be compared; empty where they can."""
     silent = np.isnan(moved.wrong[[0, -1]]).any(axis=0)
     if silent.any():
@@ -153,12 +157,12 @@ def _no_rates(people: People, moved: Moved, found: RateRatio) -> str:
             f"The model's answer is not a number for {people.count[silent].sum():.0f} of {people.count.sum():.0f} "
             "rows, before or after they are moved, so nobody can say whether it is right. Mend the model first."
         )
-    if math.isnan(found.estimate):
+    if math.isnan(rates.estimate):
         return "Nobody is misjudged before or after, so the error rates have no ratio."
-    if not math.isfinite(found.map.variance):
+    if not math.isfinite(rates.map.variance):
         return UNSURE
-    one_sided = found.method == "binomial"
-    after, before = found.kept + found.gained, found.kept + found.lost
+    one_sided = rates.method == "binomial"
+    after, before = rates.kept + rates.gained, rates.kept + rates.lost
     seen = after if one_sided else min(after, before)
     if seen < FEWEST_ERRORS:
         return (

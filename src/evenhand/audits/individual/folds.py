@@ -1,25 +1,41 @@
-"""Who is moved under which metric: directions that predict groups on rows apart, and each half under the other's."""
+"""Who is moved under which metric: directions that predict groups on rows apart, and each half under the other's.
+
+A learned metric adds to the error of the ratios: it is learned again from rows that are drawn again, by a generator
+whose seed is a hash of the people, so that the same people always get the same p-value.
+"""
 
 from __future__ import annotations
 
+import math
+import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from evenhand.arrays import IntArray
-from evenhand.audits.individual.moving import check_step
+from evenhand.arrays import FloatArray, IntArray
+from evenhand.audits.individual.moving import Moved, check_step, move
 from evenhand.audits.individual.options import MapOptions
-from evenhand.audits.individual.people import People, halves, same_space, shuffled
-from evenhand.audits.individual.region import Box, observed_box
+from evenhand.audits.individual.people import People, halves, same_space
+from evenhand.audits.individual.region import Box, observed_box, stacked
 from evenhand.errors import DataError
 from evenhand.intake import AuditData
-from evenhand.similarity.metric import FairMetric, MetricRows, Similarity
+from evenhand.kernels.flow.gradient_flow import QuadraticForm
+from evenhand.kernels.flow.map_error import EXACT, MapError, redrawn
+from evenhand.kernels.shared.seeds import stream
+from evenhand.similarity.metric import FairMetric, MetricRows, Similarity, angles
 from evenhand.similarity.prediction import Predicted, predicted_groups
 from evenhand.similarity.subspace import SensitiveSubspace
+from evenhand.similarity.uncertainty import draw
 
 # Below this the normal limit says nothing at all.
 LEAST_ROWS = 8
+# People of each half who are moved again under each refit.
+PROBED = 64
+# An error is a step in the logarithm of the loss, at log 2 for two classes; smoothed over this width a few people show
+# how the rate of errors follows the metric.
+STEP, WIDTH = math.log(math.log(2.0)), 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -75,26 +91,27 @@ def make_plan(people: People, recipe: Similarity, metric_rows: str | AuditData, 
         raise DataError(
             f"{people.count.sum():.0f} rows are too few for any statement; at least {LEAST_ROWS} are needed."
         )
-    everyone = np.arange(people.X.shape[0])
+    everyone = np.arange(people.rows.X.shape[0])
     own = None if isinstance(metric_rows, str) else same_space(people, metric_rows)
-    one, two = halves(people)
+    one, two = halves(np.column_stack([people.rows.X, people.view.y]))
     if min(one.size, two.size) == 0:
         raise DataError("There are too few different people to learn the fair metric apart from them.")
     predicted: list[Predicted] = []
     if recipe.learned:
-        sides = (people.learn(one), people.learn(two)) if own is None else split(own)
-        recipe, predicted = predictive(recipe, *sides, alpha)
+        learned, sides = (people.rows, (one, two)) if own is None else (own, halves(own.X))
+        first, second = (learned.take(i) for i in sides)
+        recipe, predicted = predictive(recipe, first, second, alpha)
     if own is not None:
         parts = [(everyone, own)]
     elif metric_rows == "crossfit" and (recipe.learned or how.method == "search"):
-        parts = [(one, people.learn(two)), (two, people.learn(one))]
+        parts = [(one, people.rows.take(two)), (two, people.rows.take(one))]
     else:
-        parts = [(everyone, people.learn(everyone))]
+        parts = [(everyone, people.rows)]
     folds = []
     for index, rows in parts:
         metric = recipe.fit(rows)
         check_step(metric.form, how)
-        moved = people.learn(index)
+        moved = people.rows.take(index)
         known = {g.name for g in moved.groups} | set(moved.continuous)
         if not all(p.attribute is None or p.attribute in known for p in metric.parts):
             moved = rows
@@ -136,7 +153,122 @@ def predictive(
     return (asked.keeping({(p.attribute, p.group) for p in shown}) if ours else recipe), predicted
 
 
-def split(rows: MetricRows) -> tuple[MetricRows, MetricRows]:
-    """Split rows for a metric in two halves by a hash of their inputs."""
-    order = shuffled(rows.X)
-    return rows.take(np.sort(order[::2])), rows.take(np.sort(order[1::2]))
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Refits:
+    """Errors that the learned metric adds, at each checkpoint of the map."""
+
+    # loss, wrong: for the mean ratio and for the rate of errors after.
+    loss: tuple[MapError, ...]
+    wrong: tuple[MapError, ...]
+    shown: dict[str, Any]  # what the report says: refits made and failed, angles of their directions, ratios under them
+
+
+def refit_errors(people: People, plan: Plan, moved: Moved, how: MapOptions, refits: int) -> Refits:
+    """Move some people again under metrics learned from rows drawn again, with replacement.
+
+    Parameters
+    ----------
+    people : People
+        All.
+    plan : Plan
+        As they were moved.
+    moved : Moved
+        Where they were moved.
+    how : MapOptions
+        How.
+    refits : int
+        Draws; 0 takes the metric as known.
+
+    Returns
+    -------
+    Refits
+    """
+    marks = moved.clock.size
+    known = Refits(loss=(EXACT,) * marks, wrong=(EXACT,) * marks, shown={})
+    if not refits or not plan.recipe.learned:
+        return known
+    mass = people.count if people.weight is None else people.count * people.weight
+    made: list[list[tuple[FairMetric, Box]]] = []
+    times: list[FloatArray] = []
+    seed = zlib.crc32(np.ascontiguousarray(people.rows.X).tobytes())
+    for b in range(refits):
+        rng = stream(seed, "individual/refits", b)
+        drawn, again = draw(people.rows, rng)
+        try:
+            made.append([_refit(plan, fold, drawn, rng, how) for fold in plan.folds])
+        except DataError:
+            continue
+        times.append(again)
+    if len(made) < max(refits // 2, 3):
+        nan = MapError(bias=math.nan, variance=math.nan, covariance=(math.nan, math.nan), freedom=math.nan)
+        return replace(known, loss=(nan,) * marks, wrong=(nan,) * marks, shown={"refits": len(made)})
+    loss, wrong = np.zeros((len(made), marks)), np.zeros((len(made), marks))
+    turns = []
+    for k, fold in enumerate(plan.folds):
+        probe = fold.index[np.unique(np.linspace(0, fold.index.size - 1, min(PROBED, fold.index.size)).astype(int))]
+        weight = float(mass[fold.index].sum() / mass.sum()) * mass[probe] / mass[probe].sum()
+        after = _moved_under(people, probe, [v[k] for v in made], how)  # (refits, checkpoints, people)
+        before = moved.log_loss[:, probe]
+        places = np.arange(marks) if after.shape[1] == marks else np.array([0, marks - 1])  # a search has one reach
+        for value, out in ((_ratio, loss), (_smooth, wrong)):
+            out[:, places] += (value(after) - value(before[places])) @ weight
+        first = fold.metric.form.free_directions()
+        turns.append([float(angles(first, v[k][0].form.free_directions()).max(initial=0.0)) for v in made])
+    r, a, b0 = _ratio(moved.log_loss), moved.wrong, moved.wrong[0]
+    return Refits(
+        loss=tuple(redrawn(loss[:, t], _parts(mass, times, r[t])) for t in range(marks)),
+        wrong=tuple(redrawn(wrong[:, t], _parts(mass, times, a[t], b0)) for t in range(marks)),
+        shown={
+            "refits": len(made),
+            "refits_failed": refits - len(made),
+            "largest_angle_degrees": np.array(turns).max(axis=0),
+            "loss_ratio_change": loss[:, -1],
+        },
+    )
+
+
+def _refit(
+    plan: Plan, fold: Fold, drawn: MetricRows, rng: np.random.Generator, how: MapOptions
+) -> tuple[FairMetric, Box]:
+    everyone = drawn.X.shape[0]
+    if len(plan.folds) == 2:
+        rows = drawn.take(np.setdiff1d(np.arange(everyone), fold.index))
+    elif fold.rows.X is not drawn.X and fold.rows.X.shape != drawn.X.shape:
+        rows = draw(fold.rows, rng)[0]
+    else:
+        rows = drawn
+    metric = plan.recipe.fit(rows)
+    moved = rows if fold.moved is fold.rows else drawn.take(fold.index)
+    return metric, observed_box(fold.rows, metric, moved, how.limit)
+
+
+def _moved_under(people: People, probe: IntArray, refits: list[tuple[FairMetric, Box]], how: MapOptions) -> FloatArray:
+    """Return the log losses of some people under each refit, all moved at once where all make the same steps."""
+    if how.method == "adaptive":
+        return np.stack([move(people, probe, m, b, how).log_loss for m, b in refits])
+    count = len(refits)
+    forms = [m.form for m, _ in refits]
+    if all(f.basis is not None for f in forms):
+        wide = max(f.basis.shape[1] for f in forms if f.basis is not None)
+        bases = [np.pad(f.basis, [(0, 0), (0, wide - f.basis.shape[1])]) for f in forms if f.basis is not None]
+        form = QuadraticForm(basis=np.stack(bases))
+    else:
+        form = QuadraticForm(matrix=np.stack([f.dense() for f in forms]))
+    metric, box, every = replace(refits[0][0], form=form), stacked([b for _, b in refits]), np.tile(probe, count)
+    done = move(people, every, metric, box, replace(how, batch_rows=every.size))
+    return done.log_loss.reshape(-1, count, probe.size).swapaxes(0, 1)
+
+
+def _ratio(log_loss: FloatArray) -> FloatArray:
+    with np.errstate(invalid="ignore"):
+        return np.exp(np.minimum(log_loss - log_loss[..., :1, :], 700.0))
+
+
+def _smooth(log_loss: FloatArray) -> FloatArray:
+    return 1.0 / (1.0 + np.exp(-np.clip((log_loss - STEP) / (WIDTH * 0.6), -500, 500)))
+
+
+def _parts(mass: FloatArray, times: list[FloatArray], *values: FloatArray) -> FloatArray:
+    """Return how each mean changes with each draw of the people."""
+    whole = [np.nan_to_num(v, nan=0.0, posinf=0.0, neginf=0.0) for v in values]
+    return np.array([[float(mass * t @ v / (mass @ t) - mass @ v / mass.sum()) for v in whole] for t in times])

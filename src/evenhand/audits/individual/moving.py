@@ -10,6 +10,7 @@ import numpy as np
 
 from evenhand.arrays import BoolArray, FloatArray, IntArray
 from evenhand.audits.individual.options import MapOptions
+from evenhand.audits.individual.people import People
 from evenhand.audits.individual.region import Box
 from evenhand.errors import UsageError
 from evenhand.kernels.flow.direction_search import Directions, search
@@ -47,15 +48,10 @@ class Moved:
     wrong: FloatArray
     stopped: BoolArray  # (people,): held at the edge of the observed range
 
-    def take(self, index: IntArray) -> Moved:
-        """Return some of the people."""
-        return Moved(
-            end=self.end[index],
-            clock=self.clock,
-            log_loss=self.log_loss[:, index],
-            wrong=self.wrong[:, index],
-            stopped=self.stopped[index],
-        )
+    def log_ratio(self, checkpoint: int = -1) -> FloatArray:
+        """Return the log ratio of each loss to that at the start; undefined ones stay, as NaN or infinite."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.log_loss[checkpoint] - self.log_loss[0])
 
 
 def check_step(form: QuadraticForm, options: MapOptions) -> float:
@@ -84,17 +80,16 @@ def check_step(form: QuadraticForm, options: MapOptions) -> float:
 
 
 def move(
-    view: ModelView, X: FloatArray, y: FloatArray, metric: FairMetric, box: Box, options: MapOptions,
-    progress: Progress | None = None,
-) -> Moved:  # fmt: skip
+    people: People, index: IntArray, metric: FairMetric, box: Box, options: MapOptions, progress: Progress | None = None
+) -> Moved:
     """Move people by the chosen map.
 
     Parameters
     ----------
-    view : ModelView
-        The model.
-    X, y : ndarray
-        People and their outcomes.
+    people : People
+        People, their outcomes and the model.
+    index : ndarray of int
+        Those who are moved.
     metric : FairMetric
         Who counts as similar.
     box : Box
@@ -109,7 +104,8 @@ def move(
     Moved
     """
     if options.method == "search":
-        return _searched(view, X, y, metric.form, box, options, progress)
+        return _searched(people, index, metric.form, box, options, progress)
+    view, X, y = people.view, people.rows.X[index], people.view.y[index]
     network = view.network
     if network is None:
         raise UsageError("This model has no gradient; use `method='search'`.")
@@ -171,27 +167,27 @@ def checkpoints(steps: int) -> list[int]:
 
 
 def euler_errors(
-    view: ModelView, X: FloatArray, y: FloatArray, metric: FairMetric, box: Box, options: MapOptions, coarse: Moved
+    people: People, index: IntArray, metric: FairMetric, box: Box, options: MapOptions, coarse: Moved
 ) -> dict[str, Any]:
     """Measure the flow's discretisation error on a few people, by steps of half the length.
 
     Parameters
     ----------
-    view, X, y, metric, box, options
+    people, index, metric, box, options
         As in `move`; a few people are enough.
     coarse : Moved
-        Where these people were moved.
+        Where everybody was moved.
 
     Returns
     -------
     dict
         People used, largest and median displacement error, and change of the mean ratio.
     """
-    fine = move(view, X, y, metric, box, _refined(options))
-    gap = np.linalg.norm(coarse.end - fine.end, axis=1)
-    ratio = [np.exp(np.minimum(m.log_loss[-1] - m.log_loss[0], 700.0)).mean() for m in (coarse, fine)]
+    fine = move(people, index, metric, box, _refined(options))
+    gap = np.linalg.norm(coarse.end[index] - fine.end, axis=1)
+    ratio = [np.exp(np.minimum(r, 700.0)).mean() for r in (coarse.log_ratio()[index], fine.log_ratio())]
     return {
-        "people": int(X.shape[0]),
+        "people": int(index.size),
         "displacement_error_largest": float(gap.max(initial=0.0)),
         "displacement_error_median": float(np.median(gap)) if gap.size else float("nan"),
         "mean_ratio": float(ratio[0]),
@@ -207,9 +203,9 @@ def _refined(options: MapOptions) -> MapOptions:
 
 
 def _searched(
-    view: ModelView, X: FloatArray, y: FloatArray, form: QuadraticForm, box: Box, options: MapOptions,
-    progress: Progress | None,
-) -> Moved:  # fmt: skip
+    people: People, index: IntArray, form: QuadraticForm, box: Box, options: MapOptions, progress: Progress | None
+) -> Moved:
+    view, X, y = people.view, people.rows.X[index], people.view.y[index]
     movable = ~view.space.columns_of(options.freeze)[:, None] if options.freeze else 1.0
     span = box.reach if options.limit == "groups" else np.full_like(box.reach, np.inf)
     lines = Directions(box.directions * movable, box.low, box.high, span)
@@ -233,7 +229,8 @@ def _searched(
         tiles = Tiles(size=tile, progress=progress if reach == REACHES[-1] else None)
         some = replace(lines, reach=reach)
         ends.append(search(X, objective, some, points=options.points, snap=box.snap, tiles=tiles))
-    outputs = [_in_tiles(view.score, at, tile) for at in (X, *ends)]
+    starts = range(0, X.shape[0], tile)
+    outputs = [np.concatenate([view.score(at[k : k + tile]) for k in starts]) for at in (X, *ends)]
     return Moved(
         end=ends[-1],
         clock=np.array([0.0, *REACHES[-len(ends) :]]),
@@ -241,7 +238,3 @@ def _searched(
         wrong=np.stack([view.loss.wrong(out, y) for out in outputs]),
         stopped=np.zeros(X.shape[0], dtype=bool),
     )
-
-
-def _in_tiles(score: Callable[[FloatArray], FloatArray], X: FloatArray, tile: int) -> FloatArray:
-    return np.concatenate([score(X[k : k + tile]) for k in range(0, X.shape[0], tile)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,22 +26,15 @@ class People:
     """Distinct people: inputs, outcome and sampling weight, with how many rows each stands for."""
 
     view: ModelView  # the model; its `y` is that of the distinct people
-    X: FloatArray  # (people, inputs): in the coordinates they are moved in, sorted
-    count: FloatArray  # (people,): rows each stands for
-    weight: FloatArray | None  # sampling weight of each of those rows
-    groups: tuple[GroupTable, ...]  # rows per person and group
-    continuous: Mapping[str, FloatArray]  # sum of each continuous attribute
+    # The people as rows a metric is learned from: inputs in the coordinates they are moved in, sorted.
+    rows: MetricRows
+    weight: FloatArray | None  # sampling weight of each of the rows a person stands for
     notes: tuple[str, ...] = ()  # what was decided on the user's behalf
 
-    def learn(self, index: IntArray) -> MetricRows:
-        """Return some of the people as rows a metric is learned from."""
-        return MetricRows(
-            X=self.X[index],
-            groups=tuple(replace(g, table=g.table[index]) for g in self.groups),
-            continuous={k: v[index] for k, v in self.continuous.items()},
-            count=self.count[index],
-            space=self.view.space,
-        )
+    @property
+    def count(self) -> FloatArray:
+        """Rows each person stands for."""
+        return self.rows.count
 
 
 def gather(data: AuditData, model: Any, *, scale: str, loss: str | None, clip: float) -> People:
@@ -79,16 +71,13 @@ def gather(data: AuditData, model: Any, *, scale: str, loss: str | None, clip: f
     key = [raw, view.y[:, None]] + ([] if data.weight is None else [data.weight[:, None]])
     units, place = np.unique(np.hstack(key), axis=0, return_inverse=True)
     place = place.reshape(-1)
-    n, p = units.shape[0], raw.shape[1]
-    count = _tally(place, data.count.astype(np.float64), n)
-    space, network, score, note, X = _in_units(view, units[:, :p], count, scale)
+    p = raw.shape[1]
+    rows = _counted(data, units[:, :p], place, view.space)
+    view, X, note = _in_units(replace(view, y=units[:, p]), rows.X, rows.count, scale)
     return People(
-        view=replace(view, y=units[:, p], space=space, network=network, score=score),
-        X=X,
-        count=count,
+        view=view,
+        rows=replace(rows, X=np.ascontiguousarray(X), space=view.space),
         weight=None if data.weight is None else units[:, p + 1],
-        groups=_group_tables(data, place, n),
-        continuous=_continuous_sums(data, place, n),
         notes=(*view.notes, *note),
     )
 
@@ -110,20 +99,11 @@ def same_space(people: People, data: AuditData) -> MetricRows:
     if not data.features:
         raise DataError("The rows for the fair metric have no features. Name them with `features=`.")
     X, place = np.unique(people.view.space.encode(data.features) + 0.0, axis=0, return_inverse=True)
-    place, n = place.reshape(-1), X.shape[0]
-    return MetricRows(
-        X=X,
-        groups=_group_tables(data, place, n),
-        continuous=_continuous_sums(data, place, n),
-        count=_tally(place, data.count.astype(np.float64), n),
-        space=people.view.space,
-    )
+    return _counted(data, X, place.reshape(-1), people.view.space)
 
 
-def shuffled(rows: FloatArray) -> IntArray:
-    """Return the numbers of distinct rows in an order that looks random: that of a hash of their content.
-
-    Neither a seed nor the order of rows matters.
+def halves(rows: FloatArray) -> tuple[IntArray, IntArray]:
+    """Split distinct rows in two halves by a hash of their content; neither a seed nor the order of rows matters.
 
     Parameters
     ----------
@@ -132,31 +112,15 @@ def shuffled(rows: FloatArray) -> IntArray:
 
     Returns
     -------
-    ndarray of int
-    """
-    content = np.ascontiguousarray(rows)
-    return np.argsort(np.array([zlib.crc32(row.tobytes()) for row in content]), kind="stable")
-
-
-def halves(people: People) -> tuple[IntArray, IntArray]:
-    """Split distinct people in two halves by a hash of their inputs and outcome.
-
-    Parameters
-    ----------
-    people : People
-        From `gather`.
-
-    Returns
-    -------
     two index arrays, each sorted
     """
-    order = shuffled(np.column_stack([people.X, people.view.y]))
+    order = np.argsort([zlib.crc32(row.tobytes()) for row in np.ascontiguousarray(rows)], kind="stable")
     return np.sort(order[::2]), np.sort(order[1::2])
 
 
 def _in_units(
     view: ModelView, raw: FloatArray, count: FloatArray, scale: str
-) -> tuple[InputSpace, Any, Any, tuple[str, ...], FloatArray]:
+) -> tuple[ModelView, FloatArray, tuple[str, ...]]:
     total = count.sum()
     center = count @ raw / total
     spread = np.sqrt(count @ (raw - center) ** 2 / total)
@@ -165,37 +129,34 @@ def _in_units(
     number &= np.array([np.unique(column[:3000]).size > 2 or np.unique(column).size > 2 for column in raw.T])
     uneven = number & (spread > 0) & ((spread > SPREAD) | (spread < 1 / SPREAD))
     if scale == "none" or (scale == "auto" and not uneven.any()):
-        return view.space, view.network, view.score, (), raw
+        return view, raw, ()
     moved = number & (spread > 0)
     center, unit = np.where(moved, center, 0.0), np.where(moved, spread, 1.0)
     network = None if view.network is None else rescaled(view.network, center, unit)
-    old = view.score
 
     def score(X: FloatArray) -> FloatArray:
-        return old(center + X * unit)
+        return view.score(center + X * unit)
 
     note = (
         f"The model's {int(moved.sum())} numeric inputs are on different scales and were standardised before people "
         "were moved (`scale='none'` keeps them as they are).",
     )
-    return view.space.rescaled(center, unit), network, score, note, (raw - center) / unit
+    moved_view = replace(view, space=view.space.rescaled(center, unit), network=network, score=score)
+    return moved_view, (raw - center) / unit, note
 
 
-def _group_tables(data: AuditData, place: IntArray, n: int) -> tuple[GroupTable, ...]:
-    """Count the rows of each person in each group of each attribute."""
-    rows = data.count.astype(np.float64)
-    tables = (_tally(place * len(a.labels) + a.codes, rows, n * len(a.labels)) for a in data.attributes)
-    return tuple(
-        GroupTable(name=a.name, labels=a.labels, table=table.reshape(n, -1))
-        for a, table in zip(data.attributes, tables, strict=True)
-    )
-
-
-def _continuous_sums(data: AuditData, place: IntArray, n: int) -> dict[str, FloatArray]:
-    """Sum each continuous attribute over the rows of each person; sorted, so that row order cannot change a digit."""
-    rows = data.count.astype(np.float64)
-    orders = {name: np.lexsort((rows, values, place)) for name, values in data.continuous.items()}
-    return {name: _tally(place[order], (data.continuous[name] * rows)[order], n) for name, order in orders.items()}
+def _counted(data: AuditData, X: FloatArray, place: IntArray, space: InputSpace) -> MetricRows:
+    """Count the rows of each person, also by group, and sum continuous attributes over them."""
+    rows, n = data.count.astype(np.float64), len(X)
+    groups = []
+    for a in data.attributes:
+        table = _tally(place * len(a.labels) + a.codes, rows, n * len(a.labels)).reshape(n, -1)
+        groups.append(GroupTable(name=a.name, labels=a.labels, table=table))
+    continuous = {}
+    for name, values in data.continuous.items():
+        order = np.lexsort((rows, values, place))  # sorted, so that row order cannot change a digit
+        continuous[name] = _tally(place[order], (values * rows)[order], n)
+    return MetricRows(X=X, groups=tuple(groups), continuous=continuous, count=_tally(place, rows, n), space=space)
 
 
 def _tally(place: IntArray, amount: FloatArray, size: int) -> FloatArray:

@@ -108,10 +108,7 @@ def observed_box(rows: MetricRows, metric: FairMetric, moved: MetricRows, limit:
     at = X @ directions
     two = np.array([np.unique(column).size <= 2 for column in X.T])
     category = np.array([i.category is not None for i in rows.space.inputs])
-    held = np.zeros(X.shape[1], dtype=bool)
-    for part in metric.parts:
-        if part.column:
-            held |= part.direction != 0
+    held = np.any([np.zeros(X.shape[1]), *(p.direction for p in metric.parts if p.column)], axis=0)
     blocks = rows.space.blocks
     return Box(
         directions=directions,
@@ -154,5 +151,4 @@ def to_simplex(x: FloatArray) -> FloatArray:
     down = -np.sort(-x, axis=-1)
     over = (np.cumsum(down, axis=-1) - 1.0) / np.arange(1, x.shape[-1] + 1)
     used = (down > over).sum(axis=-1, keepdims=True)
-    out: FloatArray = np.maximum(x - np.take_along_axis(over, used - 1, axis=-1), 0.0)
-    return out
+    return np.maximum(x - np.take_along_axis(over, used - 1, axis=-1), 0.0)

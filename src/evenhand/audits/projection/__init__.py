@@ -45,23 +45,17 @@ import numpy as np
 from evenhand.arrays import FloatArray, IntArray
 from evenhand.audits.finding import Raw, columns_of
 from evenhand.audits.options import complete, record, with_options
-from evenhand.audits.projection.boundary import as_distances, find_boundary
+from evenhand.audits.projection.boundary import Asked, Sample, as_distances, find_boundary, questions
+from evenhand.audits.projection.changes import Laws, Solved
 from evenhand.audits.projection.criteria import Conditions, Criterion, own_conditions, rate_conditions
 from evenhand.audits.projection.evidence import ProjectionEvidence
 from evenhand.audits.projection.options import ProjectionOptions, ProjectionSetting
-from evenhand.audits.projection.sample import Asked, Sample, questions
-from evenhand.audits.projection.words import Solved, tell, untestable
+from evenhand.audits.projection.words import tell, untestable
 from evenhand.intake.data import AuditData
 from evenhand.kernels.shared.seeds import seed_of
 from evenhand.kernels.transport.dual import project_cells
 from evenhand.kernels.transport.equal_rates import Sides, project_rates
-from evenhand.kernels.transport.limit_law import (
-    Law,
-    boundary_bandwidth,
-    boundary_curvature,
-    influence_covariance,
-    limit_law,
-)
+from evenhand.kernels.transport.limit_law import boundary_bandwidth, boundary_curvature, influence_covariance, limit_law
 from evenhand.kernels.transport.projection import Cell, Projection, cell_sums, make_cells, project_line
 from evenhand.results import AuditResult
 
@@ -107,9 +101,9 @@ def audit_projection(data: AuditData, asked: ProjectionOptions) -> AuditResult:
             raw.append(untestable(setting, pairs, problem, warned))
             continue
         cells, place = _cells(conditions, sample)
-        found = _statistic(conditions, cells, sample, below, above)
-        laws = _reference(conditions, cells, place, sample, setting.bandwidth)
-        solved = Solved(conditions=conditions, cells=cells, place=place, found=found, laws=laws)
+        move = _statistic(conditions, cells, sample, below, above)
+        covariance, laws = _reference(conditions, cells, place, sample, setting.bandwidth)
+        solved = Solved(conditions=conditions, cells=cells, place=place, move=move, covariance=covariance, laws=laws)
         raw.append(tell(data, solved, sample, setting, pairs))
     return AuditResult(
         audit="projection",
@@ -162,15 +156,15 @@ def _equal_rates(conditions: Conditions, cells: tuple[Cell, ...], below: float, 
 
 def _by_rows(conditions: Conditions, sample: Sample, low: float, high: float) -> Projection:
     tilt = conditions.phi[conditions.code, 0] * (1 - 2 * sample.decision)
-    found = project_line(sample.distance, tilt, low, high, None if sample.single else sample.mass)
+    of_rows = project_line(sample.distance, tilt, low, high, None if sample.single else sample.mass)
     place = 2 * conditions.code + sample.decision
-    return Projection(found.cost, cell_sums(place, found.moved, 2 * len(conditions.phi)))
+    return Projection(of_rows.cost, cell_sums(place, of_rows.moved, 2 * len(conditions.phi)))
 
 
 def _reference(
     conditions: Conditions, cells: tuple[Cell, ...], place: IntArray, sample: Sample, bandwidth: float | None
-) -> list[tuple[float, float, Law]]:
-    """Return the limit law at the bandwidth (first) and at multiples of it: (factor, bandwidth, law)."""
+) -> tuple[FloatArray, Laws]:
+    """Return the conditions' covariance, and the limit law at the bandwidth (first) and at multiples of it."""
     used = conditions.code >= 0
     square = cell_sums(place, sample.square, len(cells))  # (2 U,)
     m = conditions.phi.shape[1]
@@ -186,7 +180,7 @@ def _reference(
         curvature = boundary_curvature(cells, conditions.phi, sample.rows, factor * h)
         corner = np.ix_(keep, keep)
         laws.append((factor, factor * h, limit_law(curvature[corner], covariance[corner], sample.rows)))
-    return laws
+    return covariance, laws
 
 
 def _conditions(criterion: str | Criterion, data: AuditData, asked: Asked, sample: Sample) -> Conditions | str:

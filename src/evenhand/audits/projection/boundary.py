@@ -1,4 +1,7 @@
-"""Where an audit's distances come from: the user's column, a model, or, with a warning, the score."""
+"""The records of a projection audit: whose rates it compares, and how far each is from the other decision.
+
+Distances come from the user's column, a model, or, with a warning, the score.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.arrays import FloatArray, IntArray
+from evenhand.audits.reference import references
 from evenhand.errors import DataError, UsageError, near_matches
-from evenhand.intake.data import AuditData
+from evenhand.intake import Attribute, AuditData
 from evenhand.models import audited_model
 from evenhand.models.distances import BoundaryDistance, boundary_distance
 from evenhand.models.moves import Moves
+
+Asked = list[tuple[Attribute, int]]  # attributes of one finding, each with the code of its reference group
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,12 +118,12 @@ def find_boundary(data: AuditData, model: Any, distance: ArrayLike | str | None,
             "The rows stayed on their engine as counts; the projection audit needs them. Read with `rows='keep'`."
         )
     if model is not None:
-        found = _from_model(data, model, how, seed)
+        boundary = _from_model(data, model, how, seed)
     elif isinstance(distance, str) and distance == "threshold" and "threshold" not in data.features:
-        found = _from_threshold(data)
+        boundary = _from_threshold(data)
     else:
-        found = _from_column(data, distance)
-    return _priced(data, found, how.cost)
+        boundary = _from_column(data, distance)
+    return _priced(data, boundary, how.cost)
 
 
 def _from_column(data: AuditData, distance: ArrayLike | str | None) -> Boundary:
@@ -160,8 +166,8 @@ def _from_model(data: AuditData, model: Any, how: Distances, seed: int) -> Bound
         if name not in data.features:
             raise DataError(f"There is no feature column `{name}`.{near_matches(name, data.features)}")
     columns = {n: np.asarray(data.features[n]) for n in names}
-    found = boundary_distance(asked, columns, how, count=data.count, seed=seed)
-    decision = found.decision.astype(np.int64)
+    measured = boundary_distance(asked, columns, how, count=data.count, seed=seed)
+    decision = measured.decision.astype(np.int64)
     if data.decision is not None:
         differ = int(data.count[decision != data.decision].sum())
         if differ:
@@ -169,10 +175,10 @@ def _from_model(data: AuditData, model: Any, how: Distances, seed: int) -> Bound
                 f"The model and the column of decisions disagree on {differ} of {data.rows.rows_used} rows. Check the "
                 "order of `features` and the `threshold`, or leave the decisions out."
             )
-    stuck = int(data.count[np.isinf(found.distance)].sum())
-    described = {**found.described, "unreachable": stuck}
-    stay = found.described.get("frozen_columns", [])
-    notes = [f"Distances: {found.described['method']}, norm {found.described['norm']}, in {found.described['scale']}."]
+    stuck = int(data.count[np.isinf(measured.distance)].sum())
+    described = {**measured.described, "unreachable": stuck}
+    stay = described.get("frozen_columns", [])
+    notes = [f"Distances: {described['method']}, norm {described['norm']}, in {described['scale']}."]
     if stay:
         notes.append(
             f"Frozen columns: {', '.join(stay)}. The distance is to the nearest boundary point with the same "
@@ -181,10 +187,10 @@ def _from_model(data: AuditData, model: Any, how: Distances, seed: int) -> Bound
         )
     return Boundary(
         decision=decision,
-        distance=found.distance,
+        distance=measured.distance,
         described=described,
         notes=tuple(notes),
-        warnings=tuple(_doubts(data, found, how, stuck)),
+        warnings=tuple(_doubts(data, measured, how, stuck)),
     )
 
 
@@ -245,10 +251,10 @@ def _decision(data: AuditData) -> IntArray:
     return data.decision.astype(np.int64)
 
 
-def _priced(data: AuditData, found: Boundary, cost: Mapping[str, float]) -> Boundary:
+def _priced(data: AuditData, boundary: Boundary, cost: Mapping[str, float]) -> Boundary:
     if not cost:
-        return found
-    price = np.ones(found.distance.size)
+        return boundary
+    price = np.ones(boundary.distance.size)
     known = {a.group_name(g): (a, g) for a in data.attributes for g in range(len(a.labels))}
     for name, factor in cost.items():
         if name not in known:
@@ -257,4 +263,61 @@ def _priced(data: AuditData, found: Boundary, cost: Mapping[str, float]) -> Boun
             raise UsageError(f"`cost` of `{name}` must be a number above 0; got {factor}.")
         attribute, group = known[name]
         price[attribute.codes == group] *= factor
-    return replace(found, distance=found.distance * price, described={**found.described, "cost": dict(cost)})
+    described = {**boundary.described, "cost": dict(cost)}
+    return replace(boundary, distance=boundary.distance * price, described=described)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sample:
+    """The records as arrays: decision, distance, mass."""
+
+    decision: IntArray
+    distance: FloatArray
+    mass: FloatArray  # sums to the number of rows
+    square: FloatArray  # sum of squared masses of each record's rows
+    count: IntArray
+    weighted: bool  # with sampling weights
+    single: bool  # every record is one row of mass one
+    boundary: Boundary
+
+    @property
+    def rows(self) -> float:
+        """N."""
+        return float(self.count.sum())
+
+
+def questions(
+    data: AuditData, attribute: str | Sequence[str] | None, reference: Mapping[str, str] | str | None
+) -> tuple[list[Asked], dict[str, str]]:
+    """Return, for each finding, its attributes with the code of their reference group.
+
+    Parameters
+    ----------
+    data : AuditData
+        Records.
+    attribute : str, sequence of str or None
+        One attribute; several for one joint finding; None for one finding each.
+    reference : mapping, str or None
+        The user's choice of reference groups; the largest group elsewhere.
+
+    Returns
+    -------
+    asked : list
+        One list of (Attribute, code) for each finding.
+    chosen : dict
+        Attribute name to reference label.
+    """
+    if not data.attributes:
+        raise DataError("No group column was given. Name at least one in `groups`.")
+    if attribute is None:
+        chosen = [[a] for a in data.attributes]
+    elif isinstance(attribute, str):
+        chosen = [[data.attribute(attribute)]]
+    else:
+        chosen = [[data.attribute(a) for a in dict.fromkeys(attribute)]]
+    audited = list({a.name: a for some in chosen for a in some}.values())
+    for each in audited:
+        if len(each.labels) < 2:
+            raise DataError(f"Attribute `{each.name}` has {len(each.labels)} group; at least 2 are needed.")
+    labels = references(data, reference, audited)
+    return [[(a, a.labels.index(labels[a.name])) for a in some] for some in chosen], labels

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from evenhand.arrays import FloatArray, IntArray
-from evenhand.audits.projection.criteria import Conditions
+from evenhand.audits.projection.boundary import Sample
+from evenhand.audits.projection.criteria import Conditions, among
 from evenhand.audits.projection.evidence import (
     Changes,
     DistanceHistogram,
@@ -15,26 +18,36 @@ from evenhand.audits.projection.evidence import (
     NearBoundary,
     ProjectedRate,
 )
-from evenhand.kernels.transport.projection import Cell
+from evenhand.kernels.transport.limit_law import Law
+from evenhand.kernels.transport.projection import Cell, Projection
 
 _WHOLE = 1e-6  # a share of a row below this is rounding
 
+Laws = Sequence[tuple[float, float, Law]]  # factor, bandwidth, law; the one used comes first
 
-def moved_share(
-    cells: tuple[Cell, ...], moved: FloatArray, place: IntArray, distance: FloatArray, mass: FloatArray | None
-) -> tuple[IntArray, FloatArray]:
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Solved:
+    """A criterion on the records, the cheapest move that meets it, and what chance makes of its cost."""
+
+    conditions: Conditions  # the criterion
+    # cells, place: sorted records, and each record's cell.
+    cells: tuple[Cell, ...]
+    place: IntArray
+    move: Projection  # the cheapest one
+    covariance: FloatArray  # (m, m): of a row's influence on the conditions
+    laws: Laws
+
+
+def moved_share(solved: Solved, sample: Sample) -> tuple[IntArray, FloatArray]:
     """Return the records that move and the share of each that does. [si2021] Proposition 3
 
     Parameters
     ----------
-    cells : tuple of Cell
-        Cells in the order of `moved`.
-    moved : ndarray, shape (cells,)
-        Mass moved out of each cell.
-    place : ndarray of int, shape (records,)
-        Each record's cell; negative for none.
-    distance, mass : ndarray, shape (records,)
-        Distance to the boundary, and mass (None for one each).
+    solved : Solved
+        The cheapest move.
+    sample : Sample
+        The records.
 
     Returns
     -------
@@ -43,63 +56,49 @@ def moved_share(
     share : ndarray
         Between 0 and 1; at most a few are not 1.
     """
+    cells, moved, place, distance = solved.cells, solved.move.moved, solved.place, sample.distance
     # Nearest rows go first, so a cell's movers are those up to its last price: one pass, no sort of all rows.
     cut = np.array([c.last_price(float(q)) if q > _WHOLE else -1.0 for c, q in zip(cells, moved, strict=True)])
     candidates = np.flatnonzero((place >= 0) & (distance <= cut[place]))
-    weight = np.ones(candidates.size) if mass is None else mass[candidates]
+    weight = np.ones(candidates.size) if sample.single else sample.mass[candidates]
     order = np.lexsort((candidates, weight, distance[candidates], place[candidates]))
     candidates, weight = candidates[order], weight[order]
-    records, shares = [], []
+    share = np.empty(candidates.size)
     starts = np.searchsorted(place[candidates], np.arange(len(cells) + 1))
     for j, q in enumerate(moved):
         part = slice(starts[j], starts[j + 1])
-        if starts[j] == starts[j + 1]:
-            continue
-        before = np.concatenate([[0.0], np.cumsum(weight[part])[:-1]])
-        share = np.clip((float(q) - before) / weight[part], 0.0, 1.0)
-        taken = share > _WHOLE
-        records.append(candidates[part][taken])
-        shares.append(share[taken])
-    if not records:
-        return np.empty(0, dtype=np.int64), np.empty(0)
-    return np.concatenate(records), np.concatenate(shares)
+        before = np.concatenate([[0.0], np.cumsum(weight[part])])[:-1]
+        share[part] = np.clip((float(q) - before) / weight[part], 0.0, 1.0)
+    taken = share > _WHOLE
+    return candidates[taken], share[taken]
 
 
-def describe_changes(
-    conditions: Conditions,
-    records: IntArray,
-    share: FloatArray,
-    decision: IntArray,
-    distance: FloatArray,
-    count: IntArray,
-    rows: float,
-) -> Changes:
+def describe_changes(conditions: Conditions, sample: Sample, records: IntArray, share: FloatArray) -> Changes:
     """Count the people who would have to change, by group and direction.
 
     Parameters
     ----------
     conditions : Conditions
         The criterion.
+    sample : Sample
+        The records.
     records, share : ndarray
         From `moved_share`.
-    decision, distance, count : ndarray, shape (records,)
-        Decision, distance and rows of every record.
-    rows : float
-        Rows of the sample.
 
     Returns
     -------
     Changes
         With a line for each rate and direction.
     """
+    count = sample.count
     people = np.ceil(share * count[records] - _WHOLE)  # (movers,)
-    far = distance[records]
+    far = sample.distance[records]
     lines = []
     for rate in conditions.rates:
         inside = rate.cells[conditions.code[records]] if records.size else np.empty(0, dtype=bool)
         own = (conditions.code >= 0) & rate.cells[conditions.code]
         for now in (0, 1):
-            taken = inside & (decision[records] == now)
+            taken = inside & (sample.decision[records] == now)
             lines.append(
                 GroupChanges(
                     group=rate.group,
@@ -113,7 +112,7 @@ def describe_changes(
             )
     return Changes(
         people=int(people.sum()),
-        share_of_sample=float(people.sum() / rows),
+        share_of_sample=float(people.sum() / sample.rows),
         in_part=int(np.sum(share < 1 - _WHOLE)),
         **_distances(far, people),
         by_group=tuple(lines),
@@ -162,9 +161,7 @@ def sentence(changes: Changes, rows: float) -> str:
         f"the boundary, {changes.mean_distance:.3g} on average and {changes.largest_distance:.3g} at most"
     )
     lines = [
-        f"{line.people:,} of {line.group}"
-        + ("" if line.outcome is None else f" with outcome {line.outcome}")
-        + f" from {line.from_} to {line.to}"
+        f"{line.people:,} of {among(line.group, line.outcome)} from {line.from_} to {line.to}"
         for line in changes.by_group
         if line.people
     ]

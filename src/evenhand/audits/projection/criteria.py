@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.arrays import BoolArray, FloatArray, IntArray
-from evenhand.errors import DataError, UsageError, near_matches
+from evenhand.errors import DataError, UsageError
 from evenhand.intake import Attribute, AuditData
 from evenhand.kernels.transport.projection import cell_sums
 
@@ -63,6 +63,11 @@ class Criterion:
     groups: tuple[str, ...] = ("all",)
 
 
+def among(group: str, outcome: int | None) -> str:
+    """Name a group with the rows that count."""
+    return group if outcome is None else f"{group} with outcome {outcome}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Rate:
     """One group's rate of decision 1 among the rows of one outcome."""
@@ -75,7 +80,7 @@ class Rate:
     @property
     def words(self) -> str:
         """The group with the rows that count, in words."""
-        return self.group if self.outcome is None else f"{self.group} with outcome {self.outcome}"
+        return among(self.group, self.outcome)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -97,8 +102,7 @@ class Conditions:
     @property
     def value(self) -> FloatArray:
         """E[C phi], one number for each condition; shape (m,)."""
-        out: FloatArray = self.mass[:, 1] @ self.phi
-        return out
+        return self.mass[:, 1] @ self.phi
 
 
 def rate_conditions(
@@ -240,10 +244,3 @@ def own_conditions(criterion: Criterion, decision: IntArray, mass: FloatArray) -
         strata=(),
         blocks=(np.arange(m),),
     )
-
-
-def check_criterion(name: str) -> str:
-    """Return the name of a criterion, or raise with near matches."""
-    if name not in CRITERIA:
-        raise UsageError(f"There is no criterion `{name}`.{near_matches(name, CRITERIA)}")
-    return name

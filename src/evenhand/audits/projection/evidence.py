@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from evenhand.results.evidence import Evidence, Part
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class WaldTest(Part):
     """Wald's test of all conditions."""
 
@@ -18,7 +16,6 @@ class WaldTest(Part):
     pvalue: float
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class WelchTest(Part):
     """Welch's test of two rates."""
 
@@ -27,7 +24,6 @@ class WelchTest(Part):
     pvalue: float
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class GroupTest(Part):
     """The group audit's test of the same rates."""
 
@@ -37,7 +33,6 @@ class GroupTest(Part):
     pvalue: float
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class AtBandwidth(Part):
     """The limit law at one bandwidth, a multiple of the one used."""
 
@@ -47,7 +42,6 @@ class AtBandwidth(Part):
     weights: tuple[float, ...]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class GroupChanges(Part):
     """How many people of a group would have to change in one direction, and how far."""
 
@@ -62,7 +56,6 @@ class GroupChanges(Part):
     largest_distance: float
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Changes(Part):
     """How many people would have to change, and how far; one who moves in part counts as one."""
 
@@ -75,7 +68,6 @@ class Changes(Part):
     by_group: tuple[GroupChanges, ...]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class ProjectedRate(Part):
     """A rate of decision 1 before and after the change."""
 
@@ -86,7 +78,6 @@ class ProjectedRate(Part):
     after: float
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class NearBoundary(Part):
     """One group's people by their signed distance to the boundary."""
 
@@ -95,7 +86,6 @@ class NearBoundary(Part):
     mass: tuple[float, ...]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class DistanceHistogram(Part):
     """How near the boundary people stand."""
 
@@ -103,7 +93,6 @@ class DistanceHistogram(Part):
     series: tuple[NearBoundary, ...]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class MovedRows(Part):
     """The records that would change: which share of each, from which decision, how far."""
 
@@ -113,7 +102,6 @@ class MovedRows(Part):
     distance: tuple[float, ...]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class ProjectionEvidence(Evidence):
     """Of the distance to data on which a criterion holds; how distances were made describes itself."""
 

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 
 from evenhand.audits.options import AuditOptions, option
 from evenhand.audits.projection.boundary import Distances, as_distances
-from evenhand.audits.projection.criteria import Criterion, check_criterion
+from evenhand.audits.projection.criteria import CRITERIA, Criterion
+from evenhand.errors import UsageError, near_matches
 from evenhand.inference.pvalues import ALTERNATIVES
 
 
@@ -74,8 +75,8 @@ class ProjectionOptions(AuditOptions):
 
     def check(self) -> None:
         """Refuse an unknown criterion and an unknown key of `distances`."""
-        if isinstance(self.criterion, str):
-            check_criterion(self.criterion)
+        if isinstance(self.criterion, str) and self.criterion not in CRITERIA:
+            raise UsageError(f"There is no criterion `{self.criterion}`.{near_matches(self.criterion, CRITERIA)}")
         as_distances(self.distances)
 
     @property

@@ -1,18 +1,25 @@
-"""The finding of a projection audit and the evidence behind it, in numbers and words."""
+"""The finding of a projection audit and the evidence behind it, in numbers and words.
+
+Beside the projection stand Welch's and Wald's tests, the group audit's test, and what could be detected.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy import special
 
-from evenhand.arrays import IntArray
+from evenhand.arrays import FloatArray, IntArray
+from evenhand.audits.detectable import least_by_normal
 from evenhand.audits.finding import Raw, not_computable
-from evenhand.audits.projection.beside import detectable, other_tests
+from evenhand.audits.group.samples import samples_of
+from evenhand.audits.projection.boundary import Asked, Sample
 from evenhand.audits.projection.changes import (
+    Laws,
+    Solved,
     describe_changes,
     moved_share,
     projected_rates,
@@ -23,39 +30,31 @@ from evenhand.audits.projection.criteria import Conditions
 from evenhand.audits.projection.evidence import (
     AtBandwidth,
     Changes,
+    GroupTest,
     MovedRows,
     ProjectedRate,
     ProjectionEvidence,
+    WaldTest,
+    WelchTest,
 )
 from evenhand.audits.projection.options import ProjectionSetting
-from evenhand.audits.projection.sample import Asked, Sample
+from evenhand.inference.samples import Draws
 from evenhand.intake.data import AuditData
 from evenhand.kernels.transport.limit_law import Law
-from evenhand.kernels.transport.projection import Cell, Projection
+from evenhand.kernels.transport.projection import cell_sums
+from evenhand.metrics import resolve
 from evenhand.results import Finding
+from evenhand.summaries import Sums
 
-Laws = Sequence[tuple[float, float, Law]]  # factor, bandwidth, law; the one used comes first
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Solved:
-    """A criterion on the records, the cheapest move that meets it, and what chance makes of its cost."""
-
-    conditions: Conditions  # the criterion
-    # cells, place: sorted records, and each record's cell.
-    cells: tuple[Cell, ...]
-    place: IntArray
-    found: Projection  # the cheapest move
-    laws: Laws  # (float, float, Law): factor, bandwidth and limit law, the one used first
+_METRICS = {1: "tpr", 0: "fpr", None: "selection_rate"}  # the group audit's names of the rates
 
 
 def tell(data: AuditData, solved: Solved, sample: Sample, options: ProjectionSetting, asked: Asked) -> Raw:
     """Put the finding and its evidence together."""
     (below, above), n = options.band, sample.rows
-    conditions, found, laws = solved.conditions, solved.found, solved.laws
-    beside = asked if options.beside else []
+    conditions, move, laws = solved.conditions, solved.move, solved.laws
     details = replace(
-        other_tests(data, conditions, beside, sample.decision, sample.square, n),
+        _other_tests(data, solved, asked if options.beside else [], sample),
         test="optimal-transport projection, limit law",
         conditions=tuple(conditions.contrasts),
         values=tuple((conditions.value / n).tolist()),
@@ -63,20 +62,19 @@ def tell(data: AuditData, solved: Solved, sample: Sample, options: ProjectionSet
         distance=dict(sample.boundary.described),
     )
     law = laws[0][2] if laws else None
-    if math.isnan(found.cost):
+    if math.isnan(move.cost):
         problem = "People at an infinite distance from the boundary make the criterion unreachable."
         return untestable(options, asked, problem, details, conditions.groups)
     if law is None or law.weights.size == 0:
-        return untestable(options, asked, _no_law(conditions, laws), details, conditions.groups)
-    mass = None if sample.single else sample.mass
-    records, share = moved_share(solved.cells, found.moved, solved.place, sample.distance, mass)
-    changes = describe_changes(conditions, records, share, sample.decision, sample.distance, sample.count, n)
-    after = projected_rates(conditions, found.moved)
+        return untestable(options, asked, _no_law(laws), details, conditions.groups)
+    records, share = moved_share(solved, sample)
+    changes = describe_changes(conditions, sample, records, share)
+    after = projected_rates(conditions, move.moved)
     spread = _spread(solved, below, above)
     evidence = replace(
         details,
-        statistic=found.cost,
-        gap=found.gap,
+        statistic=move.cost,
+        gap=move.gap,
         weights=tuple(law.weights.tolist()),
         threshold=law.threshold(options.alpha, below=below, above=above),
         bandwidth=laws[0][1],
@@ -86,16 +84,16 @@ def tell(data: AuditData, solved: Solved, sample: Sample, options: ProjectionSet
         figure=signed_histogram(
             conditions, solved.cells, max(4 * laws[0][1], 2 * float(np.nan_to_num(changes.largest_distance)))
         ),
-        planning=detectable(conditions, law, options.alpha, options.alternative),
+        planning=_detectable(conditions, law, options.alpha, options.alternative),
         fact=f"{_rates_sentence(conditions, after)} {sentence(changes, n)}".strip(),
-        warnings=(*sample.boundary.warnings, *_warnings(conditions, solved.cells, laws, spread, options.alpha)),
+        warnings=(*sample.boundary.warnings, *_warnings(solved, spread, options.alpha)),
         rows=_moved_rows(sample, records, share) if options.rows else None,
     )
     finding = Finding(
         audit="projection",
         measure=conditions.name,
         groups=conditions.groups,
-        estimate=found.cost / n,
+        estimate=move.cost / n,
         pvalue=spread[0].pvalue,
         margin=options.epsilon if options.epsilon > 0 else None,
         counts=_counts(conditions, sample, changes),
@@ -108,14 +106,14 @@ def _spread(solved: Solved, below: float, above: float) -> tuple[AtBandwidth, ..
         AtBandwidth(
             factor=factor,
             bandwidth=bandwidth,
-            pvalue=law.sf(solved.found.cost, below=below, above=above),
+            pvalue=law.sf(solved.move.cost, below=below, above=above),
             weights=tuple(law.weights.tolist()),
         )
         for factor, bandwidth, law in solved.laws
     )
 
 
-def _moved_rows(sample: Sample, records: IntArray, share: NDArray[np.float64]) -> MovedRows:
+def _moved_rows(sample: Sample, records: IntArray, share: FloatArray) -> MovedRows:
     return MovedRows(
         record=tuple(records.tolist()),
         share=tuple(share.tolist()),
@@ -124,17 +122,10 @@ def _moved_rows(sample: Sample, records: IntArray, share: NDArray[np.float64]) -
     )
 
 
-def _warnings(
-    conditions: Conditions,
-    cells: tuple[Cell, ...],
-    laws: Laws,
-    spread: Sequence[AtBandwidth],
-    alpha: float,
-) -> list[str]:
+def _warnings(solved: Solved, spread: Sequence[AtBandwidth], alpha: float) -> list[str]:
     """Say where the limit law is known to be less reliable and the data are there."""
-    said = []
-    h = laws[0][1]
-    near = np.concatenate([c.distance[c.distance <= 2 * h] for c in cells])
+    said, conditions, laws = [], solved.conditions, solved.laws
+    near = np.concatenate([c.distance[c.distance <= 2 * laws[0][1]] for c in solved.cells])
     if near.size and np.unique(near).size < 0.5 * near.size:
         said.append(
             f"Near the boundary the distance takes only {np.unique(near).size} values over {near.size} people; the "
@@ -164,7 +155,7 @@ def _warnings(
     return said
 
 
-def _no_law(conditions: Conditions, laws: Laws) -> str:
+def _no_law(laws: Laws) -> str:
     if not laws:
         return "The distances have no spread, so the density of people at the boundary cannot be estimated."
     if not np.any(laws[0][2].covariance):
@@ -183,15 +174,15 @@ def _rates_sentence(conditions: Conditions, after: Sequence[ProjectedRate]) -> s
 
 
 def _counts(conditions: Conditions, sample: Sample, changes: Changes) -> dict[str, dict[str, float]]:
-    told: dict[str, dict[str, float]] = {}
+    counts: dict[str, dict[str, float]] = {}
     for rate in conditions.rates:
         own = (conditions.code >= 0) & rate.cells[conditions.code]
-        line = told.setdefault(rate.group, {"rows": 0, "decision_1": 0, "raised": 0, "lowered": 0})
+        line = counts.setdefault(rate.group, {"rows": 0, "decision_1": 0, "raised": 0, "lowered": 0})
         line["rows"] += int(sample.count[own].sum())
         line["decision_1"] += int(sample.count[own & (sample.decision == 1)].sum())
     for change in changes.by_group:
-        told[change.group]["raised" if change.to else "lowered"] += change.people
-    return told
+        counts[change.group]["raised" if change.to else "lowered"] += change.people
+    return counts
 
 
 def untestable(
@@ -211,3 +202,105 @@ def untestable(
         margin=options.epsilon if options.epsilon > 0 else None,
         evidence=evidence,
     )
+
+
+def _other_tests(data: AuditData, solved: Solved, asked: Asked, sample: Sample) -> ProjectionEvidence:
+    """Run the tests an auditor would compare a projection with.
+
+    Parameters
+    ----------
+    data : AuditData
+        Records.
+    solved : Solved
+        The criterion, and the covariance of its conditions.
+    asked : sequence of (Attribute, int)
+        Attributes with their reference.
+    sample : Sample
+        The same records as arrays.
+
+    Returns
+    -------
+    ProjectionEvidence
+        ``wald`` for any number of conditions, ``welch`` for one, ``group_audit`` for the attributes asked.
+    """
+    conditions = solved.conditions
+    square = cell_sums(solved.place, sample.square, conditions.mass.size)
+    one = conditions.phi.shape[1] == 1 and len(conditions.rates) == 2
+    return ProjectionEvidence(
+        wald=_wald(conditions.value / sample.rows, solved.covariance, sample.rows),
+        welch=_welch(conditions, square) if one else None,
+        group_audit=_group_tests(data, conditions, asked) if conditions.rates and asked else None,
+    )
+
+
+def _detectable(conditions: Conditions, law: Law, alpha: float, alternative: str) -> str:
+    """Say which difference would have been shown, condition by condition (the smallest is named).
+
+    Parameters
+    ----------
+    conditions : Conditions
+        The criterion.
+    law : Law
+        With the covariance of the conditions.
+    alpha : float
+        Error rate.
+    alternative : str
+        One side or two.
+
+    Returns
+    -------
+    str
+    """
+    reach = least_by_normal(1.0, alpha, two_sided=alternative == "two-sided")
+    gaps = reach * np.sqrt(np.diag(law.covariance) / law.rows)
+    if not np.any(gaps > 0):
+        return ""
+    k = int(np.argmin(np.where(gaps > 0, gaps, np.inf)))
+    return (
+        f"A difference of rates of about {gaps[k]:.2g} ({conditions.contrasts[k]}) would have been shown 4 times in 5 "
+        "(before correction for multiplicity)."
+    )
+
+
+def _wald(value: FloatArray, covariance: FloatArray, rows: float) -> WaldTest:
+    eigenvalues, vectors = np.linalg.eigh(covariance)
+    keep = eigenvalues > 1e-12 * max(float(eigenvalues[-1]), 1e-300)
+    if not keep.any():
+        return WaldTest(statistic=math.nan, df=0, pvalue=math.nan)
+    along = vectors[:, keep].T @ value
+    statistic = float(rows * np.sum(along**2 / eigenvalues[keep]))
+    df = int(keep.sum())
+    return WaldTest(statistic=statistic, df=df, pvalue=float(special.chdtrc(float(df), statistic)))
+
+
+def _welch(conditions: Conditions, square: FloatArray) -> WelchTest:
+    """(r1 - r0)^2 / (r1 (1 - r1) / n1 + r0 (1 - r0) / n0) against a chi-square, as in [si2021] Table 3."""
+    difference, variance = 0.0, 0.0
+    for rate in conditions.rates:
+        size, positive = conditions.mass[rate.cells].sum(), conditions.mass[rate.cells, 1].sum()
+        r = positive / size
+        difference += -r if rate.reference else r
+        # Sum of squared masses over the squared total: 1 / n when masses are one.
+        variance += r * (1 - r) * square.reshape(-1, 2)[rate.cells].sum() / size**2
+    statistic = difference**2 / variance if variance > 0 else math.nan
+    return WelchTest(
+        difference=float(difference), statistic=float(statistic), pvalue=float(special.chdtrc(1.0, statistic))
+    )
+
+
+def _group_tests(data: AuditData, conditions: Conditions, asked: Asked) -> tuple[GroupTest, ...]:
+    tests, sums = [], Sums(data)
+    outcomes = list(dict.fromkeys(rate.outcome for rate in conditions.rates))
+    for attribute, reference in asked:
+        for outcome in outcomes:
+            metric = resolve(_METRICS[outcome])[0]
+            samples = samples_of(metric, sums, attribute)
+            draws = Draws(n_resamples=9999, seed=0, name=f"group/{metric.name}")
+            others = [g for g in range(len(attribute.labels)) if g != reference]
+            test = (
+                samples.test(others[0], reference, draws)
+                if len(others) == 1
+                else samples.test_global([*others, reference], draws)
+            )
+            tests.append(GroupTest(attribute=attribute.name, metric=metric.name, test=test.method, pvalue=test.pvalue))
+    return tuple(tests)

@@ -39,44 +39,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray
 from evenhand.audits.finding import Raw, columns_of
-from evenhand.audits.options import record, with_options
+from evenhand.audits.options import complete, record, with_options
 from evenhand.audits.proxy.evidence import GapEvidence, PairScore
-from evenhand.audits.proxy.features import measure_features
-from evenhand.audits.proxy.fits import Asked, Nuisance, learn, sample_of
+from evenhand.audits.proxy.features import measure_features, score_blocks
+from evenhand.audits.proxy.fits import Asked, Scorer, learn, sample_of
 from evenhand.audits.proxy.gap import gap_of
-from evenhand.audits.proxy.inputs import Predictions, prepare
 from evenhand.audits.proxy.options import ProxyOptions, ProxySetting
 from evenhand.audits.proxy.sample import Pair, make_pair
-from evenhand.audits.proxy.scores import ranking, score_blocks
 from evenhand.audits.proxy.weights import CounterfactualWeights, describe, find_weights
-from evenhand.audits.proxy.words import (
-    Comparison,
-    counts_of,
-    feature_raw,
-    feature_table,
-    gap_fact,
-    gap_raw,
-    nothing_known,
-    own_note,
-    pair_rows,
-    planning,
-    too_few,
-    warnings_of,
-    without_value,
-)
+from evenhand.audits.proxy.words import compare, findings, nothing_known, own_note, pair_rows
 from evenhand.audits.reference import references
+from evenhand.errors import DataError
 from evenhand.inference.samples import Draws
 from evenhand.intake import Attribute, AuditData
-from evenhand.kernels.influence.descent import Pace
 from evenhand.kernels.influence.design import join
-from evenhand.kernels.influence.functionals import centre
-from evenhand.kernels.shared.seeds import stream
+from evenhand.kernels.influence.functionals import centre, functional
+from evenhand.kernels.shared.seeds import seed_of, stream
+from evenhand.models import audited_model
 from evenhand.results import AuditResult
 
 
@@ -122,7 +108,7 @@ def audit_proxy(data: AuditData, asked: ProxyOptions) -> ProxyResult:
     >>> [(f.measure, str(f.verdict)) for f in audit_proxy(data, measure="sp", reference="0")]
     [('sp', 'disparity'), ('sp:x', 'disparity'), ('sp:noise', 'equivalent')]
     """
-    setting, predictions = prepare(data, asked)
+    setting, predictions = _prepare(data, asked)
     raw: list[Raw] = []
     weights: dict[str, CounterfactualWeights] = {}
     notes = list(data.notes)
@@ -134,11 +120,10 @@ def audit_proxy(data: AuditData, asked: ProxyOptions) -> ProxyResult:
             if code == base:
                 continue
             setting.say(f"proxy: {setting.form} of {one.group_name(code)}")
-            block = _audit_group(data, one, code, base, setting, predictions)
-            raw += block.raw
-            if block.weights is not None:
-                weights[one.group_name(code)] = block.weights
-            notes += [block.note] * bool(block.note)
+            some, own, note = _audit_group(data, one, code, base, setting, predictions)
+            raw += some
+            weights |= {} if own is None else {one.group_name(code): own}
+            notes += [note] * bool(note)
     return ProxyResult(
         audit="proxy",
         **columns_of(raw),
@@ -148,77 +133,51 @@ def audit_proxy(data: AuditData, asked: ProxyOptions) -> ProxyResult:
     )
 
 
-class Block(NamedTuple):
-    """The answer about one group."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Predictions:
+    """What the model, or the data, say of each record."""
 
-    raw: list[Raw]
-    weights: CounterfactualWeights | None
-    note: str
+    scorer: Scorer | None  # the model as a function of columns
+    # h, score (rows,): predictions, and the scores behind decisions.
+    h: FloatArray
+    score: FloatArray
 
 
 def _audit_group(
     data: AuditData, attribute: Attribute, code: int, base: int, setting: ProxySetting, predictions: Predictions
-) -> Block:
+) -> tuple[list[Raw], CounterfactualWeights | None, str]:
     """Ask one group against its reference: the gap, the features, the counterfactual, and a note."""
     form, say, scorer = setting.form, setting.say, predictions.scorer
     names = (attribute.group_name(code), attribute.group_name(base))
     pair = make_pair(data, attribute, code, base, predictions.h, predictions.score, setting)
-    note = own_note(pair.own, names)
-    asked = Comparison(form=form, options=setting, names=names, counts=counts_of(pair, names))
-    reason = too_few(pair, form, names)
+    asked = compare(pair, setting, names)
+    note, refused = own_note(asked), nothing_known(asked)
+    if refused:
+        return refused, None, note
     draws = Draws(seed=setting.seed, name=f"proxy/{form}", n_resamples=setting.n_resamples, workers=setting.workers)
-    weighted = data.weight is not None
-    if reason:
-        return Block(nothing_known(pair, asked, reason), None, note)
     averaged = _averaged(pair, setting.max_rows)
     say(f"proxy: nuisance models of {names[0]}")
-    how = Nuisance(learner=setting.nuisance, l2=setting.l2, interactions=setting.interactions)
-    fits = learn(pair, form, how, scorer, data.features)
-    gap = gap_of(pair, fits, form, level=setting.level, draws=draws, weighted=weighted)
+    fits = learn(pair, setting, scorer, data.features)
+    gap = gap_of(pair, fits, form, draws, weighted=data.weight is not None)
     say(f"proxy: features of {names[0]}")
     at = centre(form, sample_of(pair, fits, form))
     blocks = pair.candidates
     if isinstance(fits.sources.h, Asked):
         fits.sources.h.ahead((*blocks, *pair.fine_candidates), averaged)
     scores = score_blocks(blocks, pair, fits, at, averaged)
-    parts = measure_features(pair, fits, at, scores, gap, setting.level)
-    ranks = ranking(scores, setting.seed, setting.level, firm=not fits.no_interval)
+    parts = measure_features(pair, fits, at, scores, gap, setting)
     say(f"proxy: counterfactual population of {names[0]}")
-    weights = find_weights(
-        pair,
-        fits,
-        form,
-        names=(attribute.name, attribute.labels[code], attribute.labels[base]),
-        scorer=scorer,
-        pace=Pace(
-            step=setting.step, max_steps=setting.max_steps, tolerance=setting.tolerance, patience=setting.patience
-        ),
-    )
-    features = [feature_raw(p, rank, gap, asked, fits) for p, rank in zip(parts, ranks, strict=True)]
+    labels = (attribute.name, attribute.labels[code], attribute.labels[base])
+    weights = find_weights(pair, fits, setting, scorer, labels)
     joined: tuple[PairScore, ...] = ()
     if setting.pairs:
         say(f"proxy: pairs of features of {names[0]}")
         two = list(combinations(blocks, 2))
         both = score_blocks([join(a, b) for a, b in two], pair, fits, at, averaged)
         joined = pair_rows(two, both, {p.block.name: p.score for p in parts})
-    evidence = GapEvidence(
-        kind="gap",
-        fact=gap_fact(gap, form, names, soft=setting.soft),
-        planning=planning(gap, setting.alpha),
-        values={names[0]: gap.values[0], names[1]: gap.values[1]},
-        test=gap.method,
-        pvalue_floor=gap.floor,
-        n_resamples=gap.draws,
-        nuisance=fits.reports,
-        features=feature_table(features),
-        pairs=joined,
-        counterfactual=describe(pair, fits, weights.path, data.features),
-        records_averaged=len(averaged),
-        warnings=tuple(warnings_of(pair, fits, form)),
-    )
-    why = "The feature takes one value in both groups: it carries nothing that could be measured."
-    still = without_value(pair.design.constant, asked, why)
-    return Block([gap_raw(gap, asked, evidence), *features, *still], weights, note)
+    population = describe(pair, fits, weights.path, data.features)
+    evidence = GapEvidence(kind="gap", pairs=joined, counterfactual=population, records_averaged=len(averaged))
+    return findings(gap, parts, asked, fits, evidence), weights, note
 
 
 def _averaged(pair: Pair, max_rows: int) -> NDArray[np.int64]:
@@ -227,3 +186,48 @@ def _averaged(pair: Pair, max_rows: int) -> NDArray[np.int64]:
     if len(rows) <= max_rows:
         return rows
     return np.sort(stream(0, "proxy/rows").permutation(rows)[:max_rows])
+
+
+def _prepare(data: AuditData, asked: ProxyOptions) -> tuple[ProxySetting, Predictions]:
+    """Check the request against the data and predict once; the only place that raises errors about them."""
+    form = functional(asked.measure, asked.alignment_penalty)
+    if not data.features:
+        raise DataError("The proxy audit needs the model's features and none were given. Name them with `features=`.")
+    if not data.attributes:
+        raise DataError("No group column was given. Name at least one in `groups`.")
+    if form.uses_eta and (data.outcome is None or data.outcome_kind != "binary"):
+        raise DataError(f"Measure `{form}` needs an outcome with two values. Name it with `outcome=`, or use `sp`.")
+    scorer, h, is_soft = _predictions(data, asked.model, asked.soft)
+    behind = data.score is not None and data.score_kind == "probability" and scorer is None and not is_soft
+    score = data.score if behind and data.score is not None else h
+    setting = complete(
+        ProxySetting,
+        asked,
+        form=form,
+        alignment_penalty=form.penalty,
+        soft=is_soft,
+        blocks={k: tuple(v) for k, v in (asked.blocks or {}).items()},
+        categorical=tuple(asked.categorical),
+        margin=asked.margin or None,
+        level=asked.coverage,
+        seed=seed_of(asked.rng),
+    )
+    return setting, Predictions(scorer=scorer, h=h, score=score)
+
+
+def _predictions(data: AuditData, model: Any, soft: bool | None) -> tuple[Scorer | None, FloatArray, bool]:
+    """Return the model as a function of columns, its predictions, and whether they are scores."""
+    if model is not None:
+        asked = audited_model(model, data)
+        if soft is True and not asked.probability:
+            raise DataError(f"`soft=True` needs probabilities, and the model `{asked.name}` gives none.")
+        scorer = asked.score if soft is not False and asked.probability else asked.decide
+        h = scorer(data.features)
+        return scorer, h, bool(np.any((h != 0) & (h != 1)))
+    if soft is not False and data.score is not None and data.score_kind == "probability":
+        return None, data.score, True
+    if soft is True:
+        raise DataError("`soft=True` needs scores between 0 and 1 or a `model`. Name the column with `score=`.")
+    if data.decision is None:
+        raise DataError("The proxy audit needs decisions, scores between 0 and 1, or a `model`; none were given.")
+    return None, data.decision, False

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from evenhand.results import Interval
 from evenhand.results.evidence import Ends, Evidence, Part
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Rank(Part):
     """A feature's rank by its proxy score, the ranks it may have, and how often it comes first."""
 
@@ -20,7 +18,6 @@ class Rank(Part):
     first: float
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class LevelInfluence(Part):
     """The influence of people at one level of a feature; shares only of levels that are categories."""
 
@@ -30,7 +27,6 @@ class LevelInfluence(Part):
     share_reference: float | None = None
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class FeatureRow(Part):
     """One feature in the table of all; `measure` names its finding."""
 
@@ -48,7 +44,6 @@ class FeatureRow(Part):
     ranking: Rank
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class PairScore(Part):
     """The proxy score of two features together, and by how much it exceeds the larger of theirs."""
 
@@ -57,7 +52,6 @@ class PairScore(Part):
     beyond_the_larger: float
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class CounterfactualMean(Part):
     """The mean of a column, or of one of its levels, in three populations."""
 
@@ -68,7 +62,6 @@ class CounterfactualMean(Part):
     reference: float
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class GapPath(Part):
     """The gap step by step as the group is reweighted."""
 
@@ -78,7 +71,6 @@ class GapPath(Part):
     steps: tuple[float, ...]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Counterfactual(Part):
     """The population that would show no gap, and how far the descent towards it came."""
 
@@ -89,7 +81,6 @@ class Counterfactual(Part):
     stopped: str
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class GapEvidence(Evidence):
     """Of the gap; how the fitted models are calibrated describes itself."""
 
@@ -101,7 +92,6 @@ class GapEvidence(Evidence):
     records_averaged: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class NamedFeature(Evidence):
     """Of a feature about which nothing can be computed."""
 
@@ -109,7 +99,6 @@ class NamedFeature(Evidence):
     feature: str
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class FeatureEvidence(NamedFeature):
     """Of what a feature carries."""
 

@@ -16,27 +16,72 @@ The estimate is smooth in the rows, so its variance is the sum of one contributi
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from evenhand.arrays import FloatArray
-from evenhand.audits.proxy.fits import Fits, population
-from evenhand.audits.proxy.gap import Gap
+from evenhand.arrays import FloatArray, IntArray
+from evenhand.audits.proxy.evidence import LevelInfluence, Rank
+from evenhand.audits.proxy.fits import Fits
+from evenhand.audits.proxy.gap import LEAST, Gap
+from evenhand.audits.proxy.options import ProxySetting
 from evenhand.audits.proxy.sample import Pair
-from evenhand.audits.proxy.scores import Scores, interval_of
 from evenhand.kernels.influence.design import Block
 from evenhand.kernels.influence.functionals import Centre, Functional
+from evenhand.kernels.influence.linearised import score_covariance
+from evenhand.kernels.influence.set_features import Toggles, toggle
 from evenhand.kernels.influence.shifted_features import Shift, level_means, shift, shift_variances
+from evenhand.kernels.influence.shifted_predictions import Rows
+from evenhand.kernels.shared.seeds import stream
+from evenhand.results import Interval
+from evenhand.results.evidence import Ends
 
-# A normal tail beyond this is not 0 but underflows.
-_LEAST = 1e-300
+_RANK_DRAWS = 2000
+# Records looked at in detail, for slopes and means by level.
+_DETAILED = 50_000
 # A part of a gap below this is rounding: the model does not use the feature at all.
 _ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Scores:
+    """Proxy scores with what their uncertainty needs."""
+
+    toggles: Toggles  # the scores
+    covariance: FloatArray  # (blocks, blocks): of the scores
+    rows: Rows  # records behind the slopes, and behind the means by level
+
+
+def score_blocks(blocks: Sequence[Block], pair: Pair, fits: Fits, at: Centre, averaged: IntArray) -> Scores:
+    """Score features, and find the covariance of the scores.
+
+    Parameters
+    ----------
+    blocks : sequence of Block
+        Features, or pairs of features.
+    pair, fits, at
+        The sample, what was learned on it, and the centre of psi.
+    averaged : ndarray of int
+        Records the scores average over.
+
+    Returns
+    -------
+    Scores
+    """
+    # Slopes are means that a part of the records gives well enough; the score itself averages over all.
+    many = len(averaged) > _DETAILED
+    detailed = averaged[:: -(-len(averaged) // _DETAILED)] if many else averaged
+    rows = Rows(pair.X, pair.weight, pair.fold, detailed)
+    toggles = toggle(blocks, rows, at, fits.sources, linear=True)
+    if many:
+        fast = toggle(blocks, replace(rows, number=averaged), at, fits.sources)
+        toggles = replace(toggles, score=fast.score, signed=fast.signed, profile=fast.profile)
+    people = replace(pair, eta=fits.eta)
+    covariance = score_covariance(toggles, rows, people, at, fits.equations, stand_for=averaged if many else None)
+    return Scores(toggles=toggles, covariance=covariance, rows=rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -46,46 +91,42 @@ class FeaturePart:
     block: Block  # the feature
     carried: float  # the part of the gap that goes through it; NaN where it cannot be known
     error: float  # its standard error; NaN where there is none
+    kind: str  # of its interval
     gate: float  # p-value of the gap: without a gap there is nothing to carry
     score: float  # proxy score, definition 5 with max minus min
     # Definition 5 with psi(second) - psi(first), times the sign of the gap: above 0 the second value widens the gap.
     # NaN for more than two levels.
     signed: float
-    # score_low, score_high: interval of the score; NaN where there is none.
-    score_low: float
-    score_high: float
+    score_interval: Ends | None  # of the score, where there is one
+    ranking: Rank  # by the score
     association: float  # plain association with the group: Cramer's V, or the correlation of a number
     association_pvalue: float  # of that association
-    profile: tuple[Mapping[str, Any], ...]  # per level: label, mean influence, share in the group and in the reference
+    levels: tuple[LevelInfluence, ...]  # mean influence at each level, and its share in the group and in the reference
 
     def pvalue(self, margin: float) -> float:
         """For "there is no gap, or the feature carries at most the margin of it": the larger of the two."""
-        return max(self.gate, self._two_sided(margin), _LEAST)
-
-    def difference(self) -> float:
-        """For "there is no gap, or the feature carries nothing of it"."""
-        return max(self.gate, self._two_sided(0.0), _LEAST)
+        beyond = abs(self.carried) - margin
+        tail = 1.0 if beyond <= 0 else 0.0 if self.error == 0 else float(2 * special.ndtr(-beyond / self.error))
+        return max(self.gate, tail, LEAST)
 
     def equivalence(self, margin: float) -> float:
         """For "the feature carries at least the margin": two one-sided tests."""
         if self.error == 0:
-            return _LEAST if abs(self.carried) < margin else 1.0
-        return max(float(special.ndtr((abs(self.carried) - margin) / self.error)), _LEAST)
+            return LEAST if abs(self.carried) < margin else 1.0
+        return max(float(special.ndtr((abs(self.carried) - margin) / self.error)), LEAST)
 
-    def interval(self, level: float) -> tuple[float, float]:
+    def interval(self, level: float) -> Interval:
         """Return the interval; where no gap is shown at this level, 0 belongs to it."""
         reach = float(special.ndtri(0.5 + level / 2)) * self.error
         low, high = self.carried - reach, self.carried + reach
-        return (min(low, 0.0), max(high, 0.0)) if self.gate > 1 - level else (low, high)
-
-    def _two_sided(self, margin: float) -> float:
-        beyond = abs(self.carried) - margin
-        if beyond <= 0:
-            return 1.0
-        return 0.0 if self.error == 0 else float(2 * special.ndtr(-beyond / self.error))
+        if self.gate > 1 - level:
+            low, high = min(low, 0.0), max(high, 0.0)
+        return Interval(low=low, high=high, level=level, kind=self.kind)
 
 
-def measure_features(pair: Pair, fits: Fits, at: Centre, scores: Scores, gap: Gap, level: float) -> list[FeaturePart]:
+def measure_features(
+    pair: Pair, fits: Fits, at: Centre, scores: Scores, gap: Gap, setting: ProxySetting
+) -> list[FeaturePart]:
     """Measure what every feature carries.
 
     Parameters
@@ -98,39 +139,88 @@ def measure_features(pair: Pair, fits: Fits, at: Centre, scores: Scores, gap: Ga
         From `score_blocks`, of the features that are not the group itself.
     gap : Gap
         What is carried.
-    level : float
-        Coverage of the scores' intervals.
+    setting : ProxySetting
+        Coverage of the scores' intervals, and the seed of their ranking.
 
     Returns
     -------
     list of FeaturePart
     """
     shifts, variances = _shifts(pair, fits, at, scores)
+    ranks = _ranking(scores, setting, firm=not fits.no_interval)
     toggles, sign = scores.toggles, -1.0 if gap.estimate < 0 else 1.0
     out = []
     for b, block in enumerate(pair.candidates):
         association, p_association = _association(block, pair)
-        low, high = math.nan, math.nan
+        ends = None
         if not fits.no_interval:
             se = math.sqrt(max(float(scores.covariance[b, b]), 0.0))
             contrasts = min(len(block.levels) - 1, len(block.where)) * max(len(fits.equations), 1)
-            low, high = interval_of(float(toggles.score[b]), se, contrasts, level, at.form)
+            ends = _interval_of(float(toggles.score[b]), se, contrasts, setting.level, at.form)
         out.append(
             FeaturePart(
                 block=block,
                 carried=_above_rounding(-shifts[b].change),
                 error=_above_rounding(math.sqrt(float(variances[b]))),
+                kind="linearised" if fits.known else "linearised, of the surrogate",
                 gate=gap.pvalue,
                 score=float(toggles.score[b]),
                 signed=float(toggles.signed[b]) * sign,
-                score_low=low,
-                score_high=high,
+                score_interval=ends,
+                ranking=ranks[b],
                 association=association,
                 association_pvalue=p_association,
-                profile=_profile(block, pair, toggles.profile[b]),
+                levels=_levels(block, pair, toggles.profile[b]),
             )
         )
     return out
+
+
+def _interval_of(score: float, se: float, df: int, level: float, form: Functional) -> Ends:
+    """Return an interval for a score that cannot be negative.
+
+    A score is a maximum over contrasts, so it errs upwards when all are near 0: the lower end allows for
+    the choice among `df` contrasts (Scheffe), the upper end needs no such allowance because the score is
+    convex in them. Calibration error has a kink of its own, at which noise counts as change: its score is
+    bounded from above only.
+    """
+    z = float(special.ndtri(0.5 + level / 2))
+    wide = math.sqrt(float(special.chdtri(max(df, 1), 1 - level)))
+    return Ends(low=0.0 if form.kinked else max(0.0, score - wide * se), high=score + z * se, level=level)
+
+
+def _ranking(scores: Scores, setting: ProxySetting, *, firm: bool) -> list[Rank]:
+    """Say how firm each feature's rank is, by draws from the scores' joint normal law.
+
+    Parameters
+    ----------
+    scores : Scores
+        From `score_blocks`.
+    setting : ProxySetting
+        Seed of the draws, and level of the rank interval.
+    firm : bool
+        Whether the covariance is to be trusted; without it only the rank is known.
+
+    Returns
+    -------
+    list of Rank
+        With the share of draws in which each leads; None or NaN where unknown.
+    """
+    score, covariance, level = scores.toggles.score, scores.covariance, setting.level
+    rank = 1 + np.argsort(np.argsort(-score, kind="stable"), kind="stable")
+    if not firm:
+        return [Rank(rank=int(r), rank_low=None, rank_high=None, first=math.nan) for r in rank]
+    values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    noise = stream(setting.seed, "proxy/ranking").standard_normal((_RANK_DRAWS, len(score)))
+    drawn = np.maximum(score + noise @ root.T, 0.0)  # (draws, blocks)
+    ranks = 1 + np.argsort(np.argsort(-drawn, axis=1, kind="stable"), axis=1, kind="stable")
+    low, high = np.quantile(ranks, [(1 - level) / 2, (1 + level) / 2], axis=0, method="inverted_cdf")
+    first = (ranks == 1).mean(axis=0)
+    return [
+        Rank(rank=int(rank[b]), rank_low=int(low[b]), rank_high=int(high[b]), first=float(first[b]))
+        for b in range(len(score))
+    ]
 
 
 def _above_rounding(value: float) -> float:
@@ -148,7 +238,7 @@ def no_test(form: Functional, fits: Fits) -> str:
 
 def _shifts(pair: Pair, fits: Fits, at: Centre, scores: Scores) -> tuple[list[Shift], FloatArray]:
     """Move each feature's distribution to the reference's; variances where they can be had."""
-    people, first_order = population(pair, fits.eta), at.form.uses_log_ratio
+    people, first_order = replace(pair, eta=fits.eta), at.form.uses_log_ratio
     # The divergence of the inputs is no function of such means: to first order only, by the influence at each level.
     blocks = pair.candidates if first_order else pair.fine_candidates
     shifts = shift(blocks, level_means(blocks, scores.rows, at.form, fits.sources), people, at)
@@ -197,15 +287,15 @@ def _association(block: Block, pair: Pair) -> tuple[float, float]:
     return math.sqrt(chi / float(w.sum())), float(special.chdtrc(max(k - 1, 1), chi * scale / effect))
 
 
-def _profile(block: Block, pair: Pair, of_level: FloatArray) -> tuple[Mapping[str, Any], ...]:
+def _levels(block: Block, pair: Pair, of_level: FloatArray) -> tuple[LevelInfluence, ...]:
     w, g = pair.weight, pair.inside
     part = pair.X[:, list(block.where)]
     rows = []
     for level, label, influence in zip(block.levels, block.labels, of_level, strict=True):
-        row: dict[str, Any] = {"level": label, "influence": float(influence)}
+        row = LevelInfluence(level=label, influence=float(influence))
         if not block.graded:
             here = (part == level).all(axis=1)
-            row["share_group"] = float(w[g & here].sum() / w[g].sum())
-            row["share_reference"] = float(w[~g & here].sum() / w[~g].sum())
+            own, other = (float(w[s & here].sum() / w[s].sum()) for s in (g, ~g))
+            row = replace(row, share_group=own, share_reference=other)
         rows.append(row)
     return tuple(rows)

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.arrays import BoolArray, FloatArray, IntArray
+from evenhand.audits.proxy.options import ProxySetting
 from evenhand.audits.proxy.sample import Pair
 from evenhand.kernels.influence.design import Block
 from evenhand.kernels.influence.functionals import Functional, Sample, means
-from evenhand.kernels.influence.linearised import Equation, Population, equation, missed_products
+from evenhand.kernels.influence.linearised import Equation, equation, missed_products
 from evenhand.kernels.influence.nuisance import Learned, LogisticFolds, calibration_of, cross_fit, predict_folds
 from evenhand.kernels.influence.shifted_predictions import Sources
 
@@ -43,20 +44,6 @@ class Fits:
     reports: Mapping[str, Any]  # calibration of each fit
     no_interval: str = ""  # why scores have no valid interval; empty where they have one
 
-    @property
-    def linear(self) -> bool:
-        """Whether every learned source has an equation, so that variances need no refitting."""
-        return all(isinstance(s, LogisticFolds) for _, s in self.sources.named() if isinstance(s, Learned))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Nuisance:
-    """How nuisance models are learned."""
-
-    learner: str | Any  # see `cross_fit`
-    l2: float  # penalty of logistic fits
-    interactions: bool  # whether a logistic outcome model gets the products of features it is shown to miss
-
 
 class _Record:
     """Fits of one pair, with the calibration and the equation of each."""
@@ -82,19 +69,15 @@ class _Record:
             self.equations[name] = equation(self.pair.X, target, fitted, weight, learned.l2, learned.products)
 
 
-def learn(
-    pair: Pair, form: Functional, how: Nuisance, scorer: Scorer | None, features: Mapping[str, NDArray[Any]]
-) -> Fits:
+def learn(pair: Pair, how: ProxySetting, scorer: Scorer | None, features: Mapping[str, NDArray[Any]]) -> Fits:
     """Fit what psi needs: P(Y|X) within the group, P(S|X) for the divergence, a surrogate of the scores.
 
     Parameters
     ----------
     pair : Pair
         The two groups.
-    form : Functional
-        What is measured.
-    how : Nuisance
-        How nuisance models are learned.
+    how : ProxySetting
+        What is measured, and how nuisance models are learned.
     scorer : callable or None
         The model; without one a surrogate is learned from the scores.
     features : mapping
@@ -104,8 +87,8 @@ def learn(
     -------
     Fits
     """
-    record = _Record(pair)
-    outcome, eta = _learn_outcome(pair, form, how, record) if form.uses_eta else (None, np.zeros(len(pair.h)))
+    record, form = _Record(pair), how.form
+    outcome, eta = _learn_outcome(pair, how, record) if form.uses_eta else (None, np.zeros(len(pair.h)))
     member, log_ratio, log_prior = _learn_member(pair, how, record) if form.uses_log_ratio else (None, None, 0.0)
     h_source: Any
     if scorer is None:
@@ -123,32 +106,33 @@ def learn(
     return replace(fits, no_interval=_no_interval(pair, fits))
 
 
-def _learn_outcome(pair: Pair, form: Functional, how: Nuisance, record: _Record) -> tuple[Learned, FloatArray]:
+def _learn_outcome(pair: Pair, how: ProxySetting, record: _Record) -> tuple[Learned, FloatArray]:
     """Learn P(Y|X) within the group; of the reference only means enter."""
     group, other, weight = pair.inside, ~pair.inside, pair.weight
     eta = np.zeros(len(weight))
-    learned, eta[group] = record.fit(how.learner, pair.X, pair.y, how.l2, group)
+    learned, eta[group] = record.fit(how.nuisance, pair.X, pair.y, how.l2, group)
     if how.interactions and isinstance(learned, LogisticFolds):
         products = _missed(pair, eta, how.l2)
         if products:
-            learned, eta[group] = record.fit(how.learner, pair.X, pair.y, how.l2, group, products)
-            record.reports["interactions"] = _product_names(pair, products)
+            learned, eta[group] = record.fit(how.nuisance, pair.X, pair.y, how.l2, group, products)
+            owner = {j: b.name for b in pair.design.blocks for j in b.where}
+            record.reports["interactions"] = sorted({f"{owner[a]} × {owner[b]}" for a, b in products})
     record.reports["outcome"] = calibration_of(eta[group], pair.y[group], weight[group])
     # The outcome itself has the same mean as its probability, except inside an absolute value.
     eta[other] = pair.y[other]
-    if form.kinked:
-        _, eta[other] = record.fit(how.learner, pair.X, pair.y, how.l2, other)
+    if how.form.kinked:
+        _, eta[other] = record.fit(how.nuisance, pair.X, pair.y, how.l2, other)
         record.reports["outcome_reference"] = calibration_of(eta[other], pair.y[other], weight[other])
     record.note("eta", learned, pair.y, np.where(group, weight, 0.0), eta)
     return learned, eta
 
 
-def _learn_member(pair: Pair, how: Nuisance, record: _Record) -> tuple[Learned, FloatArray, float]:
+def _learn_member(pair: Pair, how: ProxySetting, record: _Record) -> tuple[Learned, FloatArray, float]:
     """Learn P(S|X); return it with the log ratio of the two densities and that of the two sizes."""
     s, weight = (~pair.inside).astype(np.float64), pair.weight
     X = pair.X.copy()
     X[:, [j for b in pair.design.blocks if b.name in pair.own for j in b.where]] = 0.0  # would tell everything
-    member, fitted = record.fit(how.learner, X, s, how.l2)
+    member, fitted = record.fit(how.nuisance, X, s, how.l2)
     p = np.clip(fitted, 1e-12, 1 - 1e-12)
     log_prior = float(np.log(weight[~pair.inside].sum() / weight[pair.inside].sum()))
     record.reports["membership"] = calibration_of(p, s, weight)
@@ -158,13 +142,13 @@ def _learn_member(pair: Pair, how: Nuisance, record: _Record) -> tuple[Learned, 
 
 def log_odds(p: FloatArray) -> FloatArray:
     """Return log (1 - p) / p, for probabilities off 0 and 1."""
-    out: FloatArray = np.log1p(-p) - np.log(p)
-    return out
+    return np.log1p(-p) - np.log(p)
 
 
 def _no_interval(pair: Pair, fits: Fits) -> str:
     """Say why the linearised interval of a score would not hold; see calibration/proxy.json."""
-    if not fits.linear:
+    learned = [s for _, s in fits.sources.named() if isinstance(s, Learned)]
+    if not all(isinstance(s, LogisticFolds) for s in learned):  # variances would need refitting
         return "the error of a nuisance model without coefficients cannot be followed into it"
     if not fits.known and pair.hard:
         return "decisions were learned without the score behind them, which blurs their edge; pass `model` or scores"
@@ -181,16 +165,11 @@ def _missed(pair: Pair, eta: FloatArray, l2: float) -> tuple[tuple[int, int], ..
     # A number enters with its own column, not with its bends.
     firsts = [b.where[:1] if b.graded else b.where for b in pair.design.blocks]
     pairs = [(i, j) for k, a in enumerate(firsts) for b in firsts[k + 1 :] for i in a for j in b]
-    people = population(pair, eta, rows)
+    people = replace(pair, eta=eta).take(rows)
     return missed_products(people, equation(people.X, pair.y[rows], people.eta, people.weight, l2), pairs)
 
 
-def _product_names(pair: Pair, products: tuple[tuple[int, int], ...]) -> list[str]:
-    owner = {j: b.name for b in pair.design.blocks for j in b.where}
-    return sorted({f"{owner[a]} × {owner[b]}" for a, b in products})
-
-
-def _surrogate(pair: Pair, how: Nuisance, record: _Record) -> tuple[Any, bool]:
+def _surrogate(pair: Pair, how: ProxySetting, record: _Record) -> tuple[Any, bool]:
     """Learn the model from its scores; decisions through their score where one score separates them."""
     if pair.hard and np.any((pair.score != 0) & (pair.score != 1)):
         low = float(pair.score[pair.h == 0].max(initial=0.0))
@@ -202,7 +181,7 @@ def _surrogate(pair: Pair, how: Nuisance, record: _Record) -> tuple[Any, bool]:
                 cut = 0.5 if low < 0.5 <= high else (low + high) / 2
                 return Cut(inner, cut, pair.X), True
     # A penalty that matters for separable decisions only.
-    learned, fitted = record.fit(how.learner, pair.X, pair.h, how.l2 if pair.hard else 1e-6)
+    learned, fitted = record.fit(how.nuisance, pair.X, pair.h, how.l2 if pair.hard else 1e-6)
     record.reports["surrogate"] = report = _fidelity(pair, fitted, pair.h)
     record.note("h", learned, pair.h, pair.weight, fitted)
     return learned, report["root_mean_square_error"] < EXACT
@@ -289,19 +268,6 @@ class Asked:
 
 def _key(block: Block, level: int) -> tuple[str, bytes]:
     return block.name, block.levels[level].tobytes()
-
-
-def population(pair: Pair, eta: FloatArray, rows: IntArray | None = None) -> Population:
-    """Return a pair, or some of its records, as the rows a centre was computed from."""
-    some = slice(None) if rows is None else rows
-    return Population(
-        X=pair.X[some],
-        inside=pair.inside[some],
-        count=pair.count[some].astype(np.float64),
-        unit=pair.unit[some],
-        h=pair.h[some],
-        eta=eta[some],
-    )
 
 
 def sample_of(pair: Pair, fits: Fits, form: Functional, part: BoolArray | None = None) -> Sample:

@@ -27,7 +27,7 @@ from evenhand.kernels.influence.functionals import TERMS, Functional, divergence
 from evenhand.results import Interval
 
 # A normal tail beyond this is not 0 but underflows.
-_LEAST = 1e-300
+LEAST = 1e-300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,16 +36,15 @@ class Gap:
 
     estimate: float  # group minus reference
     values: tuple[float, float]  # the group's and the reference's value
-    interval: Interval | None  # at the level asked for
-    pvalue: float  # for no gap
-    method: str  # how the p-value was made
-    standard_error: float  # for planning; NaN when not defined
+    pvalue: float = math.nan  # for no gap
+    method: str = ""  # how the p-value was made
+    standard_error: float = math.nan  # for planning; NaN when not defined
     floor: float = 0.0  # the smallest p-value the test could have given
     draws: int = 0  # random permutations behind it; 0 where none were needed
     interval_at: Callable[[float], Interval] | None = None  # coverage in, interval out
 
 
-def gap_of(pair: Pair, fits: Fits, form: Functional, *, level: float, draws: Draws, weighted: bool) -> Gap:
+def gap_of(pair: Pair, fits: Fits, form: Functional, draws: Draws, *, weighted: bool) -> Gap:
     """Measure the gap between a group and its reference.
 
     Parameters
@@ -56,8 +55,6 @@ def gap_of(pair: Pair, fits: Fits, form: Functional, *, level: float, draws: Dra
         Of calibration error and penalised divergence; other measures do without.
     form : Functional
         What is measured.
-    level : float
-        Coverage of the interval.
     draws : Draws
         How reference distributions are made.
     weighted : bool
@@ -71,31 +68,25 @@ def gap_of(pair: Pair, fits: Fits, form: Functional, *, level: float, draws: Dra
     if len(form.terms) == 1 and coefficient == 1 and name != "da":
         as_mean = _as_mean(pair, name)
         if as_mean is not None:
-            return _by_samples(pair, *as_mean, level, draws, weighted)
+            return _by_samples(pair, *as_mean, draws, weighted)
     if len(form.terms) == 1 and coefficient > 0 and name == "da" and form.penalty == 0:
-        return _divergence(pair, form, level)
-    return _by_delta(pair, fits, form, level)
+        return _divergence(pair, form)
+    return _by_delta(pair, fits, form)
 
 
 def _as_mean(pair: Pair, name: str) -> tuple[FloatArray, NDArray[np.bool_]] | None:
     """Return the value whose mean over some rows is the measure, and those rows."""
-    everyone = np.ones(len(pair.h), dtype=bool)
-    if name == "sp":
-        return pair.h, everyone
-    if name == "fpr":
-        return pair.h, pair.y == 0
-    if name == "fnr":
-        return 1 - pair.h, pair.y == 1
-    if name == "accuracy":
-        return np.where(pair.y == 1, pair.h, 1 - pair.h), everyone
-    if name == "fdr" and pair.hard:
-        return 1 - pair.y, pair.h == 1
-    return None
+    h, y, everyone = pair.h, pair.y, np.ones(len(pair.h), dtype=bool)
+    means = {
+        "sp": (h, everyone),
+        "fpr": (h, y == 0),
+        "fnr": (1 - h, y == 1),
+        "accuracy": (np.where(y == 1, h, 1 - h), everyone),
+    }
+    return (1 - y, h == 1) if name == "fdr" and pair.hard else means.get(name)
 
 
-def _by_samples(
-    pair: Pair, value: FloatArray, rows: NDArray[np.bool_], level: float, draws: Draws, weighted: bool
-) -> Gap:
+def _by_samples(pair: Pair, value: FloatArray, rows: NDArray[np.bool_], draws: Draws, weighted: bool) -> Gap:
     codes = (~pair.inside).astype(np.int64)
     samples: RateSamples | MeanSamples
     if not weighted and np.all((value[rows] == 0) | (value[rows] == 1)):
@@ -112,8 +103,7 @@ def _by_samples(
         )
     a, b = (float(v) for v in samples.estimate)
     if math.isnan(a) or math.isnan(b):
-        nan = math.nan
-        return Gap(estimate=nan, values=(a, b), interval=None, pvalue=nan, method="", standard_error=nan)
+        return Gap(estimate=math.nan, values=(a, b))
     test = samples.test(0, 1, draws)
     # Means of values between 0 and 1 differ by 1 at most, however few rows say so.
     reach = 1.0 if value[rows].min() >= 0 and value[rows].max() <= 1 else math.inf
@@ -125,7 +115,6 @@ def _by_samples(
     return Gap(
         estimate=a - b,
         values=(a, b),
-        interval=at(level),
         pvalue=test.pvalue,
         method=test.method,
         standard_error=samples.standard_error(0, 1),
@@ -135,7 +124,7 @@ def _by_samples(
     )
 
 
-def _divergence(pair: Pair, form: Functional, level: float) -> Gap:
+def _divergence(pair: Pair, form: Functional) -> Gap:
     weight = pair.weight
     mean, variance = [], []
     for rows in (pair.inside, ~pair.inside):
@@ -164,19 +153,17 @@ def _divergence(pair: Pair, form: Functional, level: float) -> Gap:
         most = max(low**2, high**2) / 2
         return Interval(low=scale * least, high=scale * most, level=wanted, kind="signed-root-delta")
 
-    pvalue = max(float(2 * special.ndtr(-abs(root) / se)), _LEAST) if se > 0 else float(p == q)
+    pvalue = max(float(2 * special.ndtr(-abs(root) / se)), LEAST) if se > 0 else float(p == q)
     return Gap(
         estimate=scale * kl,
         values=(p, q),
-        interval=at(level),
         pvalue=pvalue,
         method="normal test of the signed root of the divergence",
-        standard_error=math.nan,
         interval_at=at,
     )
 
 
-def _by_delta(pair: Pair, fits: Fits, form: Functional, level: float) -> Gap:
+def _by_delta(pair: Pair, fits: Fits, form: Functional) -> Gap:
     """Linearise a ratio or a combination; y stands for its probability."""
     share = np.zeros(len(pair.h))  # each row's part in the gap, per unit of weight
     values = np.zeros(2)
@@ -202,11 +189,10 @@ def _by_delta(pair: Pair, fits: Fits, form: Functional, level: float) -> Gap:
     pvalue = math.nan
     if se > 0:
         tail = float(special.ndtr(-estimate / se))
-        pvalue = max(tail if one_sided else 2 * min(tail, 1 - tail), _LEAST)
+        pvalue = max(tail if one_sided else 2 * min(tail, 1 - tail), LEAST)
     return Gap(
         estimate=estimate,
         values=(float(values[0]), float(values[1])),
-        interval=at(level),
         pvalue=pvalue,
         method="normal test of the linearised difference" + (", one-sided" if one_sided else ""),
         standard_error=se,

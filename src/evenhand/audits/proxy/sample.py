@@ -12,36 +12,26 @@ from evenhand.audits.proxy.options import ProxySetting
 from evenhand.errors import DataError
 from evenhand.intake import Attribute, AuditData
 from evenhand.kernels.influence.design import Block, Design, make_design
+from evenhand.kernels.influence.linearised import Population
 from evenhand.kernels.influence.nuisance import spread
 from evenhand.kernels.influence.value_grids import refine
 from evenhand.kernels.shared.seeds import stream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Pair:
-    """A group and its reference as records; identical rows are one record."""
+class Pair(Population):
+    """A group (inside) and its reference as records; identical rows are one record."""
 
+    count: IntArray
     design: Design  # how features became columns
     # The features over all their values, for what their distribution does; see `kernels.influence.value_grids`.
     fine: tuple[Block, ...]
     # Features that are the group itself under any name: one value in the group, another in the reference.
     own: tuple[str, ...]
-    X: FloatArray  # (records, columns): coded features
-    inside: BoolArray  # (records,): records of the group; the others are the reference's
-    # y, h (records,): outcome (NaN when there is none) and prediction.
-    y: FloatArray
-    h: FloatArray
+    y: FloatArray  # (records,): outcome, NaN when there is none
     score: FloatArray  # (records,): the score behind a decision; the prediction itself when there is none
-    count: IntArray  # (records,): rows each record stands for
-    unit: FloatArray  # (records,): sampling weight of each of its rows
     origin: IntArray  # (records,): a row of the data with these features
     fold: IntArray  # (records,): fold of the record, sorted
-
-    @property
-    def weight(self) -> FloatArray:
-        """Weight of each record."""
-        out: FloatArray = self.count * self.unit
-        return out
 
     @property
     def candidates(self) -> tuple[Block, ...]:
@@ -111,6 +101,7 @@ def make_pair(
         inside=inside[chosen],
         y=np.where(y[chosen] < 0, np.nan, y[chosen]),
         h=h[chosen],
+        eta=np.zeros(len(chosen)),  # until it is learned
         score=score[chosen],
         count=share,
         unit=unit[chosen],

@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand.arrays import FloatArray
 from evenhand.audits.proxy.evidence import Counterfactual, CounterfactualMean, GapPath
 from evenhand.audits.proxy.fits import Cut, Fits, Scorer, log_odds, sample_of
+from evenhand.audits.proxy.options import ProxySetting
 from evenhand.audits.proxy.sample import Pair
 from evenhand.errors import DataError, UsageError
 from evenhand.intake.data import AuditData
 from evenhand.kernels.influence.descent import Pace, Path, descend
 from evenhand.kernels.influence.design import Design
-from evenhand.kernels.influence.functionals import Functional
 from evenhand.kernels.influence.nuisance import Learned
 from evenhand.kernels.shared.seeds import RngLike, seed_of, stream
 
@@ -138,25 +138,27 @@ class CounterfactualWeights:
 
 
 def find_weights(
-    pair: Pair, fits: Fits, form: Functional, *, names: tuple[str, str, str], scorer: Scorer | None, pace: Pace
+    pair: Pair, fits: Fits, setting: ProxySetting, scorer: Scorer | None, names: tuple[str, str, str]
 ) -> CounterfactualWeights:
     """Run the descent: influence on all folds but the first, progress judged on the first.
 
     Parameters
     ----------
-    pair, fits, form
-        The sample, what was learned on it, what is lowered.
-    names : tuple of str
-        Attribute, the group's label and the reference's.
+    pair, fits
+        The sample, and what was learned on it.
+    setting : ProxySetting
+        What is measured, how long the steps are and when to stop.
     scorer : callable or None
         The model.
-    pace : Pace
-        How long the steps are and when to stop.
+    names : tuple of str
+        Attribute, the group's label and the reference's.
 
     Returns
     -------
     CounterfactualWeights
     """
+    form = setting.form
+    pace = Pace(step=setting.step, max_steps=setting.max_steps, tolerance=setting.tolerance, patience=setting.patience)
     held = pair.fold == 0
     path = descend(form, sample_of(pair, fits, form, ~held), sample_of(pair, fits, form, held), pace)
     return CounterfactualWeights(

@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Protocol
 
 import numpy as np
 
+from evenhand.arrays import BoolArray
 from evenhand.audits.detectable import POWER, least_by_normal
 from evenhand.audits.finding import Raw, not_computable
 from evenhand.audits.proxy.evidence import (
     FeatureEvidence,
     FeatureRow,
     GapEvidence,
-    LevelInfluence,
     NamedFeature,
     PairScore,
-    Rank,
 )
-from evenhand.audits.proxy.features import FeaturePart, no_test
+from evenhand.audits.proxy.features import FeaturePart, Scores, no_test
 from evenhand.audits.proxy.fits import FAITHFUL, Fits
 from evenhand.audits.proxy.gap import Gap
+from evenhand.audits.proxy.options import ProxySetting
 from evenhand.audits.proxy.sample import Pair
-from evenhand.audits.proxy.scores import Scores
 from evenhand.kernels.influence.design import Block
-from evenhand.kernels.influence.functionals import Functional
-from evenhand.results import Finding, Interval, Verdict
-from evenhand.results.evidence import Ends
+from evenhand.results import Finding, Verdict
 
 Names = tuple[str, str]
 Counts = Mapping[str, Mapping[str, float]]
@@ -37,45 +33,58 @@ Counts = Mapping[str, Mapping[str, float]]
 _EVENTS = 10
 
 
-class Options(Protocol):
-    """What findings need of the audit's options."""
-
-    @property
-    def margin(self) -> float | None:
-        """The margin."""
-        ...
-
-    @property
-    def level(self) -> float:
-        """Coverage of intervals."""
-        ...
-
-    @property
-    def alpha(self) -> float:
-        """The error rate."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """One group against its reference: what is compared, what was asked, both names and their rows."""
+    """One group against its reference: their records, what was asked, both names and their rows."""
 
-    form: Functional
-    options: Options
+    pair: Pair
+    options: ProxySetting
     names: Names
     counts: Counts
 
+    @property
+    def sides(self) -> list[tuple[str, BoolArray]]:
+        """Both names, each with the mark of its records."""
+        return list(zip(self.names, (self.pair.inside, ~self.pair.inside), strict=True))
 
-def gap_raw(gap: Gap, asked: Comparison, evidence: GapEvidence) -> Raw:
-    """Return the gap as a raw finding."""
-    undefined = math.isnan(gap.estimate) or math.isnan(gap.pvalue)
-    form = asked.form
+
+def compare(pair: Pair, options: ProxySetting, names: Names) -> Comparison:
+    """Set a group against its reference, and count the rows of both and those with outcome 1."""
+    asked = Comparison(pair=pair, options=options, names=names, counts={})
+    counts = {name: {"rows": int(pair.count[rows].sum())} for name, rows in asked.sides}
+    if not np.isnan(pair.y).any():
+        for name, rows in asked.sides:
+            counts[name]["outcome_1"] = int(pair.count[rows & (pair.y == 1)].sum())
+    return replace(asked, counts=counts)
+
+
+def findings(gap: Gap, parts: Sequence[FeaturePart], asked: Comparison, fits: Fits, evidence: GapEvidence) -> list[Raw]:
+    """Return the gap, what each feature carries of it, and the features of one value, as raw findings."""
+    features = [_feature_raw(part, gap, asked, fits) for part in parts]
+    evidence = replace(
+        evidence,
+        fact=_gap_fact(gap, asked),
+        planning=_planning(gap, asked.options.alpha),
+        values=dict(zip(asked.names, gap.values, strict=True)),
+        test=gap.method,
+        pvalue_floor=gap.floor,
+        n_resamples=gap.draws,
+        nuisance=fits.reports,
+        features=_feature_table(features),
+        warnings=tuple(_warnings(asked, fits)),
+    )
+    why = "The feature takes one value in both groups: it carries nothing that could be measured."
+    return [_gap_raw(gap, asked, evidence), *features, *_without_value(asked.pair.design.constant, asked, why)]
+
+
+def _gap_raw(gap: Gap, asked: Comparison, evidence: GapEvidence) -> Raw:
+    undefined, form = math.isnan(gap.estimate) or math.isnan(gap.pvalue), asked.options.form
     finding = Finding(
         audit="proxy",
         measure=str(form),
         groups=asked.names,
         estimate=gap.estimate,
-        interval=None if undefined else gap.interval,
+        interval=None if undefined or gap.interval_at is None else gap.interval_at(asked.options.level),
         pvalue=gap.pvalue,
         counts=asked.counts,
         verdict=Verdict.NOT_COMPUTABLE if undefined else Verdict.INCONCLUSIVE,
@@ -84,13 +93,12 @@ def gap_raw(gap: Gap, asked: Comparison, evidence: GapEvidence) -> Raw:
     return Raw(finding=finding, evidence=evidence, interval_at=gap.interval_at)
 
 
-def feature_raw(part: FeaturePart, rank: Mapping[str, float | None], gap: Gap, asked: Comparison, fits: Fits) -> Raw:
+def _feature_raw(part: FeaturePart, gap: Gap, asked: Comparison, fits: Fits) -> Raw:
     """Return what one feature carries as a raw finding, with its proxy score and how the groups differ in it."""
     name, margin = part.block.name, asked.options.margin
-    untested = no_test(asked.form, fits)
+    untested = no_test(asked.options.form, fits)
     reason = _unknown(part, asked.names, untested)
-    interval_at = interval_maker(part, fits)
-    interval = None if reason else interval_at(asked.options.level)
+    interval = None if reason else part.interval(asked.options.level)
     carried = math.nan if len(part.block.levels) == 1 else part.carried
     share = part.carried / gap.estimate if gap.estimate else math.nan
     pvalue = math.nan if reason else part.pvalue(margin or 0.0)
@@ -111,21 +119,19 @@ def feature_raw(part: FeaturePart, rank: Mapping[str, float | None], gap: Gap, a
         pvalue_floor=gap.floor,
         n_resamples=gap.draws,
         score=part.score,
-        score_interval=None
-        if math.isnan(part.score_low)
-        else Ends(low=part.score_low, high=part.score_high, level=asked.options.level),
+        score_interval=part.score_interval,
         signed_score=part.signed,
-        ranking=Rank.from_dict(rank),
+        ranking=part.ranking,
         no_interval=untested,
         association=part.association,
         association_pvalue=part.association_pvalue,
-        levels=tuple(LevelInfluence(**row) for row in part.profile),
+        levels=part.levels,
         equivalence_pvalue=None if reason or margin is None else part.equivalence(margin),
-        difference_pvalue=None if reason or margin is None else part.difference(),
+        difference_pvalue=None if reason or margin is None else part.pvalue(0.0),
     )
     finding = Finding(
         audit="proxy",
-        measure=f"{asked.form}:{name}",
+        measure=f"{asked.options.form}:{name}",
         groups=asked.names,
         estimate=carried,
         interval=interval,
@@ -135,7 +141,7 @@ def feature_raw(part: FeaturePart, rank: Mapping[str, float | None], gap: Gap, a
         verdict=Verdict.NOT_COMPUTABLE if reason else Verdict.INCONCLUSIVE,
         reason=reason,
     )
-    return Raw(finding=finding, evidence=evidence, interval_at=interval_at)
+    return Raw(finding=finding, evidence=evidence, interval_at=part.interval)
 
 
 def _unknown(part: FeaturePart, names: Names, untested: str) -> str:
@@ -154,23 +160,12 @@ def _unknown(part: FeaturePart, names: Names, untested: str) -> str:
     return ""
 
 
-def interval_maker(part: FeaturePart, fits: Fits) -> Callable[[float], Interval]:
-    """Return the interval of what a feature carries as a function of its coverage."""
-    kind = "linearised" if fits.known else "linearised, of the surrogate"
-
-    def at(level: float) -> Interval:
-        low, high = part.interval(level)
-        return Interval(low=low, high=high, level=level, kind=kind)
-
-    return at
-
-
-def without_value(features: Iterable[str], asked: Comparison, reason: str) -> list[Raw]:
+def _without_value(features: Iterable[str], asked: Comparison, reason: str) -> list[Raw]:
     """Return a finding without a value for each of some features, so that none is dropped in silence."""
     return [
         not_computable(
             "proxy",
-            f"{asked.form}:{name}",
+            f"{asked.options.form}:{name}",
             asked.names,
             reason,
             counts=asked.counts,
@@ -181,33 +176,26 @@ def without_value(features: Iterable[str], asked: Comparison, reason: str) -> li
     ]
 
 
-def nothing_known(pair: Pair, asked: Comparison, reason: str) -> list[Raw]:
-    """Return a finding without a value for the gap and each feature."""
-    features = [*(b.name for b in pair.design.blocks if b.name not in pair.own), *pair.design.constant]
+def nothing_known(asked: Comparison) -> list[Raw]:
+    """Return a finding without a value for the gap and each feature where there are too few rows; else nothing."""
+    reason = _too_few(asked)
+    if not reason:
+        return []
+    features = [*(b.name for b in asked.pair.candidates), *asked.pair.design.constant]
     evidence = GapEvidence(kind="gap", fact=reason)
-    gap = not_computable("proxy", str(asked.form), asked.names, reason, counts=asked.counts, evidence=evidence)
-    return [gap, *without_value(features, asked, reason)]
+    gap = not_computable("proxy", str(asked.options.form), asked.names, reason, counts=asked.counts, evidence=evidence)
+    return [gap, *_without_value(features, asked, reason)]
 
 
-def counts_of(pair: Pair, names: Names) -> dict[str, dict[str, float]]:
-    """Count the rows of both groups, and those with outcome 1."""
-    out: dict[str, dict[str, float]] = {}
-    for name, rows in zip(names, (pair.inside, ~pair.inside), strict=True):
-        out[name] = {"rows": int(pair.count[rows].sum())}
-        if not np.isnan(pair.y).any():
-            out[name]["outcome_1"] = int(pair.count[rows & (pair.y == 1)].sum())
-    return out
-
-
-def too_few(pair: Pair, form: Functional, names: Names) -> str:
+def _too_few(asked: Comparison) -> str:
     """Say why nothing can be computed, or return an empty string."""
-    for k_group, (name, rows) in enumerate(zip(names, (pair.inside, ~pair.inside), strict=True)):
+    pair, form = asked.pair, asked.options.form
+    terms = [name for name, _ in form.terms]
+    for name, rows in asked.sides:
         n = int(pair.count[rows].sum())
         if n < 2:
             return f"Group `{name}` has {n} row{'s' * (n != 1)}; at least 2 are needed."
-        learned = k_group == 0 or any(t == "cal" for t, _ in form.terms)
-        both = form.uses_eta and learned
-        if both:
+        if form.uses_eta and (name == asked.names[0] or form.kinked):
             for value in (0, 1):
                 k = int(pair.count[rows & (pair.y == value)].sum())
                 if k < 2:
@@ -215,33 +203,33 @@ def too_few(pair: Pair, form: Functional, names: Names) -> str:
                         f"Group `{name}` has {k} row{'s' * (k != 1)} with outcome {value}; at least 2 are "
                         "needed to learn P(Y|X,S)."
                     )
-        if any(t == "da" for t, _ in form.terms):
+        if "da" in terms:
             w = pair.weight[rows]
             mean = float(w @ pair.h[rows] / w.sum())
             if not 0 < mean < 1:
                 return f"All predictions of group `{name}` are {mean:g}: the divergence is not finite."
-    if any(t == "fdr" for t, _ in form.terms):
-        for name, rows in zip(names, (pair.inside, ~pair.inside), strict=True):
-            if not float(pair.weight[rows] @ pair.h[rows]) > 0:
-                return f"Group `{name}` has no rows with decision 1: its fdr is undefined."
+    for name, rows in asked.sides:
+        if "fdr" in terms and not float(pair.weight[rows] @ pair.h[rows]) > 0:
+            return f"Group `{name}` has no rows with decision 1: its fdr is undefined."
     return ""
 
 
-def gap_fact(gap: Gap, form: Functional, names: Names, *, soft: bool) -> str:
+def _gap_fact(gap: Gap, asked: Comparison) -> str:
     """State the gap; of scores it is not what decisions would give."""
+    form, names = asked.options.form, asked.names
     if str(form) == "da" and form.penalty == 0:
         return (
             f"The mean prediction is {gap.values[0]:.4f} in `{names[0]}` and {gap.values[1]:.4f} in "
             f"`{names[1]}`: a divergence of {gap.estimate:.4f}."
         )
-    of = ", taken on scores and not on decisions," if soft else ""
+    of = ", taken on scores and not on decisions," if asked.options.soft else ""
     return (
         f"The {form}{of} is {gap.values[0]:.4f} in `{names[0]}` and {gap.values[1]:.4f} in `{names[1]}`: "
         f"a difference of {gap.estimate:+.4f}."
     )
 
 
-def planning(gap: Gap, alpha: float) -> str:
+def _planning(gap: Gap, alpha: float) -> str:
     """Say what the data could have shown."""
     if not gap.standard_error > 0:
         return ""
@@ -280,15 +268,16 @@ def pair_rows(
     )
 
 
-def feature_table(features: Sequence[Raw]) -> tuple[FeatureRow, ...]:
+def _feature_table(features: Sequence[Raw]) -> tuple[FeatureRow, ...]:
     """Return one row per feature, the largest part of the gap first."""
     own = [f.name for f in fields(FeatureRow) if f.name != "measure"]
     rows = [FeatureRow(measure=r.finding.measure, **{k: getattr(r.evidence, k) for k in own}) for r in features]
     return tuple(sorted(rows, key=lambda row: -abs(row.carried) if row.carried == row.carried else math.inf))
 
 
-def own_note(own: Sequence[str], names: Names) -> str:
+def own_note(asked: Comparison) -> str:
     """Say which features are the group itself; empty when there are none."""
+    own, names = asked.pair.own, asked.names
     if not own:
         return ""
     said = ", ".join(f"`{name}`" for name in own)
@@ -298,9 +287,9 @@ def own_note(own: Sequence[str], names: Names) -> str:
     )
 
 
-def warnings_of(pair: Pair, fits: Fits, form: Functional) -> list[str]:
+def _warnings(asked: Comparison, fits: Fits) -> list[str]:
     """Say where the method is known to be less reliable and the data are there."""
-    out = []
+    out, pair, form = [], asked.pair, asked.options.form
     if form.uses_eta:
         rare = min(int(pair.count[pair.inside & (pair.y == v)].sum()) for v in (0, 1))
         width = pair.X.shape[1]
@@ -314,15 +303,15 @@ def warnings_of(pair: Pair, fits: Fits, form: Functional) -> list[str]:
             out.append(
                 f"The outcome model is not calibrated (slope {slope:.2f}, not 1): its error is in what features carry."
             )
-    if any(name == "cal" for name, _ in form.terms):
+    if form.kinked:
         out.append(
             "Calibration error has a kink: where the model is well calibrated, its scores are mostly noise, and only "
             "bounded from above."
         )
-    found = fits.reports.get("surrogate")
-    if found is not None and found["r_squared"] < FAITHFUL:
+    surrogate = fits.reports.get("surrogate")
+    if surrogate is not None and surrogate["r_squared"] < FAITHFUL:
         out.append(
-            f"The surrogate explains {found['r_squared']:.0%} of the scores' variance: pass `model` for the "
+            f"The surrogate explains {surrogate['r_squared']:.0%} of the scores' variance: pass `model` for the "
             "model's own answer at changed features."
         )
     if fits.no_interval:

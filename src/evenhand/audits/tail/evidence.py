@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import fields
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -13,13 +13,13 @@ from evenhand.audits.tail.group_tail import CVAR_SHARE, HORIZONS, GroupTail, Lev
 from evenhand.kernels.extremes.pareto_tail import quantile_plot
 from evenhand.results.evidence import Ends, Evidence, Part
 
+P = TypeVar("P", bound=Part)
 # A return level counts as known when its interval is at most this far from it, in units of the score's range.
 FEASIBLE = 0.05
 PLOTTED = 200  # points of a quantile plot, at most
 NOTHING = 1e-9  # a change of score that is none
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class TailMean(Part):
     """The mean of the largest changes, and which share of all they are."""
 
@@ -27,7 +27,6 @@ class TailMean(Part):
     value: float
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class LargestSeen(Part):
     """The largest change among the rows, and the share of people above it that they do not rule out."""
 
@@ -35,7 +34,6 @@ class LargestSeen(Part):
     share_above_at_most: float
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class LargestPossible(Part):
     """The largest change there can be, and why; `shift` is that of a logistic model, NaN for another."""
 
@@ -44,7 +42,6 @@ class LargestPossible(Part):
     shift: float
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class ReturnLevel(Part):
     """The change that one person in so many exceeds."""
 
@@ -55,7 +52,6 @@ class ReturnLevel(Part):
     kind: str
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class FeasibleHorizon(Part):
     """Up to how many decisions the level is known within a tolerance."""
 
@@ -64,7 +60,6 @@ class FeasibleHorizon(Part):
     tolerance: float
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Peak(Part):
     """How well a logistic model's peak fits the tail."""
 
@@ -74,7 +69,6 @@ class Peak(Part):
     believed: bool
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class TiedChanges(Part):
     """How many changes are different, and whether ties were spread."""
 
@@ -84,7 +78,6 @@ class TiedChanges(Part):
     spread: bool
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Exponentiality(Part):
     """The test by which the tail's type is found, with this package's limits and the paper's."""
 
@@ -96,7 +89,6 @@ class Exponentiality(Part):
     passed_printed: bool
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class GoodnessOfFit(Part):
     """Whether the fitted tail describes the rows."""
 
@@ -104,7 +96,6 @@ class GoodnessOfFit(Part):
     pvalue: float
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Stability(Part):
     """Whether the level depends on the threshold: pairs of tail points and level."""
 
@@ -112,7 +103,6 @@ class Stability(Part):
     pvalue: float
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class TailFit(Part):
     """The generalised Pareto tail, and whether it is believed beyond the rows."""
 
@@ -134,7 +124,6 @@ class TailFit(Part):
     stability: Stability
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class QuantilePlot(Part):
     """Fitted against observed quantiles."""
 
@@ -143,7 +132,6 @@ class QuantilePlot(Part):
     correlation: float
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class TailShown(Part):
     """Everything about one group that a report shows or a reader may check."""
 
@@ -167,14 +155,12 @@ class TailShown(Part):
     quantile_plot: QuantilePlot | None = None
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class LevelEvidence(Evidence, TailShown):
     """Of one group's worst case at a horizon."""
 
     above_margin: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class DifferenceEvidence(Evidence):
     """Of the difference between two groups' worst cases at a horizon."""
 
@@ -227,28 +213,17 @@ def summary(group: GroupTail, horizon: float, level: float, span: float) -> Tail
             if not math.isnan(x.value)
         ),
         feasible_horizon=_feasible(group, levels, span),
-        peak=_peak(group),
-        ties=_ties(group),
+        peak=None if group.peak is None else _copied(Peak, group.peak),
+        ties=None if group.ties is None else _copied(TiedChanges, group.ties),
         exponentiality=_exponentiality(group),
         fit=fit,
         quantile_plot=plot,
     )
 
 
-def _peak(group: GroupTail) -> Peak | None:
-    peak = group.peak
-    if peak is None:
-        return None
-    return Peak(k=peak.k, distance=peak.distance, pvalue=peak.pvalue, believed=peak.believed)
-
-
-def _ties(group: GroupTail) -> TiedChanges | None:
-    ties = group.ties
-    if ties is None:
-        return None
-    return TiedChanges(
-        distinct=ties.distinct, of=ties.of, largest=ties.largest, spread=bool(ties.tied and not ties.atoms)
-    )
+def _copied(kind: type[P], source: object) -> P:
+    """Return what another room measured as a part of the evidence: the fields of the same names."""
+    return kind(**{f.name: getattr(source, f.name) for f in fields(kind)})
 
 
 def _exponentiality(group: GroupTail) -> Exponentiality | None:
@@ -275,15 +250,16 @@ def _feasible(group: GroupTail, levels: list[Level], span: float) -> FeasibleHor
             break
         good = m
     unlimited = good == HORIZONS[-1] and group.ceiling - levels[-1].low <= FEASIBLE * span
-    if not unlimited and good == HORIZONS[-1] and group.type == "III" and group.intervals is not None:
-        unlimited = group.intervals.end[1] - levels[-1].value <= FEASIBLE * span
+    intervals = group.intervals
+    if not unlimited and good == HORIZONS[-1] and intervals is not None and intervals.type == "III":
+        unlimited = intervals.end[1] - levels[-1].value <= FEASIBLE * span
     return FeasibleHorizon(interactions=math.inf if unlimited else good, unlimited=bool(unlimited), tolerance=FEASIBLE)
 
 
 def _fit(group: GroupTail, horizon: float, level: float) -> tuple[TailFit | None, QuantilePlot | None]:
     """Describe the fitted tail, its checks and its quantile plot."""
-    tail, found, check = group.tail, group.intervals, group.check
-    if tail is None or found is None or check is None:
+    tail, intervals, check = group.tail, group.intervals, group.check
+    if tail is None or intervals is None or check is None:
         return None, None
     fitted, observed, correlation = quantile_plot(tail)
     # A large tail is thinned evenly, both ends kept.
@@ -295,10 +271,10 @@ def _fit(group: GroupTail, horizon: float, level: float) -> tuple[TailFit | None
         shape=tail.shape,
         method="likelihood" if tail.likely else "probability-weighted moments",
         end_point=tail.end,
-        end_point_interval=Ends(low=found.end[0], high=found.end[1], level=level),
+        end_point_interval=Ends(low=intervals.end[0], high=intervals.end[1], level=level),
         free_shape=tail.free_shape,
-        free_shape_interval=Ends(low=found.shape[0], high=found.shape[1], level=level),
-        type=found.type,
+        free_shape_interval=Ends(low=intervals.shape[0], high=intervals.shape[1], level=level),
+        type=intervals.type,
         location=tail.level(horizon),
         location_scale=tail.scale_at(horizon),
         horizon=horizon,

@@ -104,8 +104,8 @@ def level_finding(group: GroupTail, horizon: float, options: TailSetting) -> Raw
     """State one group's worst case at the common horizon, and test whether it lies above the margin."""
     shown = LevelEvidence(**vars(summary(group, horizon, options.level, options.span)))
     names = (group.name, group.other)
-    found = group.level_at(horizon, options.level)
-    if math.isnan(found.value):
+    known = group.level_at(horizon, options.level)
+    if math.isnan(known.value):
         return _unreached("return_level", names, horizon, [group], shown)
 
     def interval(level: float) -> Interval:
@@ -116,7 +116,7 @@ def level_finding(group: GroupTail, horizon: float, options: TailSetting) -> Raw
     larger, smaller = level_pvalues(group.cd, 1 / horizon, margin)
     evidence = replace(
         shown,
-        fact=level_sentence(group, found, horizon, options.level, margin, high_is_good=options.favourable == "high"),
+        fact=level_sentence(group, known, horizon, options.level, margin, high_is_good=options.favourable == "high"),
         planning=planning_sentence(interval(options.level)),
         test="binomial: more than one in the horizon would gain more than the margin",
         above_margin=int((group.cd > margin).sum()),
@@ -132,7 +132,7 @@ def level_finding(group: GroupTail, horizon: float, options: TailSetting) -> Raw
         audit="tail",
         measure="return_level",
         groups=names,
-        estimate=found.value,
+        estimate=known.value,
         interval=interval(options.level),
         pvalue=min(1.0, 2 * larger),
         margin=options.margin,

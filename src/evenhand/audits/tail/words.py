@@ -9,7 +9,7 @@ from evenhand.results import Interval
 
 
 def level_sentence(
-    group: GroupTail, found: Level, horizon: float, level: float, margin: float, *, high_is_good: bool
+    group: GroupTail, at: Level, horizon: float, level: float, margin: float, *, high_is_good: bool
 ) -> str:
     """Say what the worst-treated person of so many decisions goes through.
 
@@ -17,7 +17,7 @@ def level_sentence(
     ----------
     group : GroupTail
         The group.
-    found : Level
+    at : Level
         Its level at the horizon.
     horizon : float
         Decisions.
@@ -34,19 +34,19 @@ def level_sentence(
     """
     better, worse = ("rise", "fall") if high_is_good else ("fall", "rise")
     people, other = f"In {horizon:,.0f} decisions about `{group.name}`", f"had they been recorded as `{group.other}`"
-    interval = f"{level:.0%} interval {_ends(found.low, found.high)}"
-    digits = digits_for(found.high - found.low)
-    if abs(found.value) < 1e-9:
+    interval = f"{level:.0%} interval {_ends(at.low, at.high)}"
+    digits = digits_for(at.high - at.low)
+    if abs(at.value) < 1e-9:
         said = f"{people}, expect nobody whose score would {better} {other} (level 0, {interval})"
-    elif found.value > 0:
+    elif at.value > 0:
         said = (
-            f"{people}, expect one person whose score would {better} by {found.value:.{digits}f} or more {other} "
+            f"{people}, expect one person whose score would {better} by {at.value:.{digits}f} or more {other} "
             f"({interval})"
         )
     else:
         said = (
-            f"{people}, all but one would see their score {worse} by at least {abs(found.value):.{digits}f} {other} "
-            f"(level {found.value:.{digits}f}, {interval}); a level of at most {margin:g} is no disadvantage, however "
+            f"{people}, all but one would see their score {worse} by at least {abs(at.value):.{digits}f} {other} "
+            f"(level {at.value:.{digits}f}, {interval}); a level of at most {margin:g} is no disadvantage, however "
             "low"
         )
     return f"{said}; {beside(group)}{_possible(group)}."

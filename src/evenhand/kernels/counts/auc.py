@@ -12,7 +12,7 @@ rows above it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -27,9 +27,6 @@ SINGLE_ABOVE = 20_000
 STEP_CELLS = 100_000
 
 
-_Side = tuple[FloatArray, FloatArray, FloatArray]
-
-
 @dataclass(frozen=True, slots=True)
 class AucParts:
     """AUC and the quadratics of its variance, each of shape (...,).
@@ -38,9 +35,9 @@ class AucParts:
     """
 
     auc: FloatArray  # the area; NaN where a side is empty
-    # positive, negative: the coefficients (s0, s1, s2) of each side.
-    positive: _Side
-    negative: _Side
+    # positive, negative (3, ...): the coefficients (s0, s1, s2) of each side.
+    positive: FloatArray
+    negative: FloatArray
     # n_positive, n_negative: rows on each side.
     n_positive: FloatArray
     n_negative: FloatArray
@@ -87,8 +84,8 @@ def auc_of_counts(x: AnyArray, y: AnyArray) -> AucParts:
         third = (y * above**2).sum(axis=-1) / q
         return AucParts(
             auc=auc,
-            positive=(1 / p, auc / p, second / p),
-            negative=(1 / q, auc / q, third / q),
+            positive=np.stack([1 / p, auc / p, second / p]),
+            negative=np.stack([1 / q, auc / q, third / q]),
             n_positive=p,
             n_negative=q,
         )
@@ -236,7 +233,7 @@ class PooledScores:
 
     def _side(
         self, member: BoolArray, count: AnyArray, own: FloatArray, other: FloatArray, side: int, buffers: _Buffers
-    ) -> tuple[FloatArray, _Side]:
+    ) -> tuple[FloatArray, FloatArray]:
         """Mean placement and the variance coefficients of one side, sums centred at the pooled AUC."""
         c = self.centre
         dev = buffers("dev", count.shape, self.dtype)
@@ -255,7 +252,7 @@ class PooledScores:
         inside *= dev
         d2 = _dots(inside, dev)
         square = own * own
-        return mean, (n0 / square, (d1 + c * n0) / square, (d2 + 2 * c * d1 + c * c * n0) / square)
+        return mean, np.stack([n0 / square, (d1 + c * n0) / square, (d2 + 2 * c * d1 + c * c * n0) / square])
 
 
 class _Buffers:
@@ -284,14 +281,4 @@ def _dots(a: AnyArray, b: AnyArray) -> FloatArray:
 
 
 def _join(parts: list[AucParts]) -> AucParts:
-    def side(lines: list[_Side]) -> _Side:
-        first, second, third = (np.concatenate(part) for part in zip(*lines, strict=True))
-        return first, second, third
-
-    return AucParts(
-        np.concatenate([part.auc for part in parts]),
-        side([part.positive for part in parts]),
-        side([part.negative for part in parts]),
-        np.concatenate([part.n_positive for part in parts]),
-        np.concatenate([part.n_negative for part in parts]),
-    )
+    return AucParts(*(np.concatenate([getattr(part, f.name) for part in parts], axis=-1) for f in fields(AucParts)))

@@ -155,10 +155,10 @@ def _repair(rng: np.random.Generator, row: NDArray[np.uint8], want: IntArray) ->
         left = int(surplus[group])
         while left:
             tries = rng.integers(0, row.size, size=int(1.2 * left * row.size / (want[group] + left)) + 4)
-            found = np.unique(tries[row[tries] == group][:left])
-            row[found] = 255  # out of the running until it gets its new group
-            freed.append(found)
-            left -= found.size
+            taken = np.unique(tries[row[tries] == group][:left])
+            row[taken] = 255  # out of the running until it gets its new group
+            freed.append(taken)
+            left -= taken.size
     if freed:
         moved = np.concatenate(freed)
         short = np.maximum(-surplus, 0)

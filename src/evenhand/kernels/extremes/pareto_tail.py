@@ -23,17 +23,13 @@ _SHARE, _MOST_SHARE = 0.1, 0.25
 _NORMAL = -0.5  # below, the likelihood's shape is not normal even in large samples
 
 
-def choose_k(
-    values: FloatArray, *, alpha: float = 0.05, printed: bool = False
-) -> tuple[int, ExponentialityTest | None]:
+def choose_k(values: FloatArray, *, printed: bool = False) -> tuple[int, ExponentialityTest | None]:
     """Choose how many of the largest values make the tail: as many as pass the exponentiality test.
 
     Parameters
     ----------
     values : ndarray
         The sample.
-    alpha : {0.1, 0.05, 0.01}
-        Level of the test.
     printed : bool
         Use the limits as printed.
 
@@ -54,7 +50,7 @@ def choose_k(
     test = None
     for k in TRIED:
         if k <= most:
-            test = exponentiality(values, kmax=k, alpha=alpha, printed=printed)
+            test = exponentiality(values, kmax=k, printed=printed)
             if test.passed:
                 return k, test
     return 0, test
@@ -71,8 +67,7 @@ class Tail:
     scale: float
     shape: float
     likely: bool  # made by likelihood, else by probability-weighted moments
-    # free_scale, free_shape: the same without a limit for the end point: they decide the type.
-    free_scale: float
+    # free_shape, free_likely: the same without a limit for the end point: they decide the type.
     free_shape: float
     free_likely: bool
     upper: float  # largest possible value
@@ -137,10 +132,8 @@ def fit_tail(values: FloatArray, k: int, *, upper: float = math.inf) -> Tail:
     ordered = -np.sort(-values)
     threshold = float(ordered[k])
     y = (ordered[:k] - threshold)[::-1]
-    free_scale, free_shape, free_likely = fit(y)
-    scale, shape, likely = (
-        fit(y, room=upper - threshold) if math.isfinite(upper) else (free_scale, free_shape, free_likely)
-    )
+    free = fit(y)
+    scale, shape, likely = fit(y, room=upper - threshold) if math.isfinite(upper) else free
     return Tail(
         values=ordered,
         k=k,
@@ -148,9 +141,8 @@ def fit_tail(values: FloatArray, k: int, *, upper: float = math.inf) -> Tail:
         scale=float(scale),
         shape=float(shape),
         likely=bool(likely),
-        free_scale=float(free_scale),
-        free_shape=float(free_shape),
-        free_likely=bool(free_likely),
+        free_shape=float(free[1]),
+        free_likely=bool(free[2]),
         upper=upper,
     )
 
@@ -182,7 +174,6 @@ class TailIntervals:
     # low, high (horizons,): of the return levels.
     low: FloatArray
     high: FloatArray
-    kind: str  # how the return levels' intervals were made
 
     @property
     def type(self) -> str:
@@ -239,14 +230,14 @@ def tail_intervals(
         if known is None and end_range(edge)[1] > tail.room * (1 - 1e-6):
             edge = region(y, cutoff=_cutoff(level, k, limited=True), room=tail.room)
         low, high = level_ranges(edge, expected)
-        end, kind = end_range(edge), "profile likelihood"
+        end = end_range(edge)
     else:
         scales, shapes, shares = drawn  # type: ignore[misc]
         levels = quantile(1 / (expected[:, None] * shares), scales, shapes)
         # Weibull's positions: few draws then cover as often as many.
         low, high = np.quantile(levels, sides, axis=1, method="weibull")
         ends = np.where(shapes < 0, -scales / np.minimum(shapes, -1e-12), math.inf)
-        end, kind = tuple(np.quantile(ends, sides, method="nearest").tolist()), "pivotal draws"
+        end = tuple(np.quantile(ends, sides, method="nearest").tolist())
     low, high = np.minimum(u + low, tail.upper), np.minimum(u + high, tail.upper)
     end_high = min(u + end[1], tail.upper)
     return TailIntervals(
@@ -254,7 +245,6 @@ def tail_intervals(
         end=(max(u + end[0], float(tail.values[0])), max(end_high, float(tail.values[0]))),
         low=low,
         high=high,
-        kind=kind,
     )
 
 

@@ -34,6 +34,11 @@ class Ties:
         return uneven and not self.even
 
     @property
+    def spread(self) -> bool:
+        """Whether tied values are spread over what rounding may have joined."""
+        return self.tied and not self.atoms
+
+    @property
     def tied(self) -> bool:
         """Whether enough values repeat that the fit must treat them as rounded."""
         return self.distinct < 0.95 * self.of

@@ -22,33 +22,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from evenhand.arrays import BoolArray, FloatArray, IntArray
 from evenhand.errors import UsageError
+from evenhand.kernels.flow.rectifier_pieces import Pieces
 from evenhand.kernels.flow.tiles import Tiles
 
 Gradient = Callable[[FloatArray, IntArray], FloatArray]
 Observe = Callable[[FloatArray, IntArray], FloatArray]
 Keep = Callable[[FloatArray, FloatArray], FloatArray]
-
-
-class Shortcut(Protocol):
-    """A cheaper way to the Euler positions of some rows; `evenhand.kernels.flow.rectifier_pieces.Pieces` is one."""
-
-    def follow(
-        self,
-        rows: IntArray,
-        origin: FloatArray,
-        basis: FloatArray,
-        penalty: float,
-        steps: FloatArray,
-        marks: Sequence[int],
-    ) -> tuple[FloatArray, list[FloatArray], int]:
-        """Return positions, what was seen after the marked steps, and the number of steps made."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -110,8 +95,7 @@ class QuadraticForm:
         if self.basis is not None:
             return self.basis
         values, vectors = np.linalg.eigh(self.dense())
-        out: FloatArray = vectors[:, values <= 1e-6 * max(values[-1], 1e-300)]
-        return out
+        return vectors[:, values <= 1e-6 * max(values[-1], 1e-300)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -179,7 +163,7 @@ class Euler:
     marks: Sequence[int] = ()  # steps after which rows are observed; 0 is the start
     # Followed instead of single steps, as far as it goes, where every column may move, no region is set and the form
     # has a basis; it then says what is seen.
-    shortcut: Shortcut | None = None
+    shortcut: Pieces | None = None
 
     @property
     def clock(self) -> FloatArray:
@@ -191,13 +175,8 @@ class Euler:
 class Adaptive:
     """Steps as long as an error allows."""
 
-    times: FloatArray  # increasing flow times at which rows are observed; the last is the end
+    clock: FloatArray  # increasing flow times at which rows are observed; the last is the end
     tolerance: float = 1e-4  # error allowed per unit of length in one step
-
-    @property
-    def clock(self) -> FloatArray:
-        """Flow time at the observations."""
-        return np.asarray(self.times, dtype=np.float64)
 
 
 def follow(

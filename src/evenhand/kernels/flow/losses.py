@@ -26,8 +26,7 @@ def log_softplus(s: FloatArray) -> FloatArray:
     safe = np.where(small, 0.0, s)
     with np.errstate(invalid="ignore"):  # NaN stays NaN, without a warning
         # log1p(e) = e - e²/2 + ..., so its log is s - e/2 to within rounding here.
-        out: FloatArray = np.where(small, s - 0.5 * np.exp(np.minimum(s, -30.0)), np.log(np.logaddexp(0.0, safe)))
-    return out
+        return np.where(small, s - 0.5 * np.exp(np.minimum(s, -30.0)), np.log(np.logaddexp(0.0, safe)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +99,7 @@ class ProbabilityLoss:
     def log_value(self, outputs: FloatArray, y: FloatArray) -> FloatArray:
         """Return log of -log p(y), one value per row."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            out: FloatArray = np.log(-np.log(self._own(outputs, y)))
-        return out
+            return np.log(-np.log(self._own(outputs, y)))
 
     def slope(self, outputs: FloatArray, y: FloatArray) -> FloatArray:
         """Return the derivative by each output, shape of `outputs`."""
@@ -142,8 +140,7 @@ class SquaredLoss(_NumberLoss):
     def log_value(self, outputs: FloatArray, y: FloatArray) -> FloatArray:
         """Return log of the squared error."""
         with np.errstate(divide="ignore"):
-            out: FloatArray = 2.0 * np.log(np.abs(outputs[:, 0] - y))
-        return out
+            return 2.0 * np.log(np.abs(outputs[:, 0] - y))
 
     def slope(self, outputs: FloatArray, y: FloatArray) -> FloatArray:
         """Return twice the error."""
@@ -165,8 +162,7 @@ class AbsoluteLoss(_NumberLoss):
     def log_value(self, outputs: FloatArray, y: FloatArray) -> FloatArray:
         """Return log of the absolute error."""
         with np.errstate(divide="ignore"):
-            out: FloatArray = np.log(np.abs(outputs[:, 0] - y))
-        return out
+            return np.log(np.abs(outputs[:, 0] - y))
 
     def slope(self, outputs: FloatArray, y: FloatArray) -> FloatArray:
         """Return the sign of the error."""

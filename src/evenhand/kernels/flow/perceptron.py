@@ -16,7 +16,13 @@ from scipy import special
 from evenhand.arrays import FloatArray
 from evenhand.errors import UsageError
 
-ACTIVATIONS = ("identity", "relu", "tanh", "logistic")
+# What is done to a layer's values, in place; and to slopes behind them, by the derivative in terms of the value.
+ACTIVATIONS: dict[str, tuple[Callable[[FloatArray], Any], Callable[[FloatArray, FloatArray], Any]]] = {
+    "identity": (lambda h: h, lambda g, h: g),
+    "relu": (lambda h: np.maximum(h, 0.0, out=h), lambda g, h: np.multiply(g, h > 0, out=g)),
+    "tanh": (lambda h: np.tanh(h, out=h), lambda g, h: np.multiply(g, 1.0 - h * h, out=g)),
+    "logistic": (lambda h: special.expit(h, out=h), lambda g, h: np.multiply(g, h * (1.0 - h), out=g)),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -64,7 +70,7 @@ class Perceptron:
         def pull(slope: FloatArray) -> FloatArray:
             g = slope @ self.weights[-1].T
             for w, h in zip(self.weights[-2::-1], layers[-2:0:-1], strict=True):
-                self._damp(g, h)
+                ACTIVATIONS[self.activation][1](g, h)
                 g = g @ w.T
             return g
 
@@ -82,7 +88,7 @@ class Perceptron:
             out[:0] = [layers[k].T @ g, g.sum(axis=0)]
             if k:
                 g = g @ self.weights[k].T
-                self._damp(g, layers[k])
+                ACTIVATIONS[self.activation][1](g, layers[k])
         return out
 
     def _forward(self, X: FloatArray) -> list[FloatArray]:
@@ -91,23 +97,9 @@ class Perceptron:
             h = layers[-1] @ w
             h += b
             if k < len(self.weights) - 1:
-                if self.activation == "relu":
-                    np.maximum(h, 0.0, out=h)
-                elif self.activation == "tanh":
-                    np.tanh(h, out=h)
-                elif self.activation == "logistic":
-                    special.expit(h, out=h)
+                ACTIVATIONS[self.activation][0](h)
             layers.append(h)
         return layers
-
-    def _damp(self, g: FloatArray, h: FloatArray) -> None:
-        """Multiply g by the activation's derivative, written in terms of its value h."""
-        if self.activation == "relu":
-            np.multiply(g, h > 0, out=g)
-        elif self.activation == "tanh":
-            g *= 1.0 - h * h
-        elif self.activation == "logistic":
-            g *= h * (1.0 - h)
 
 
 class Adam:

@@ -13,7 +13,7 @@ that reaches them gets a new anchor. Positions are those of forward Euler up to 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -223,9 +223,6 @@ def as_pieces(network: object, slope: Slope, y: FloatArray, look: Look) -> Piece
     if len(network.weights) == 2 and network.activation != "relu":
         return None
     if network.biases[-1].size == 2:
-        network = Perceptron(
-            weights=(*network.weights[:-1], np.diff(network.weights[-1], axis=1)),
-            biases=(*network.biases[:-1], np.diff(network.biases[-1])),
-            activation=network.activation,
-        )
+        weights = (*network.weights[:-1], np.diff(network.weights[-1], axis=1))
+        network = replace(network, weights=weights, biases=(*network.biases[:-1], np.diff(network.biases[-1])))
     return Pieces(network, slope, y, look)

@@ -116,8 +116,7 @@ def descend(form: Functional, sample: Sample, held_out: Sample, pace: Pace | Non
 def _moved(step: Step, h: FloatArray, eta: FloatArray, log_ratio: FloatArray | None, c: FloatArray) -> FloatArray:
     """Multiply c by the clipped factor of one step."""
     factor = 1.0 - step.size * psi(step.at, h, eta, _moved_ratio(log_ratio, c))
-    out: FloatArray = c * np.maximum(factor, 0.0)
-    return out
+    return c * np.maximum(factor, 0.0)
 
 
 def _moved_ratio(log_ratio: FloatArray | None, c: FloatArray) -> FloatArray | None:

@@ -72,8 +72,7 @@ class Column:
                 "Leave these rows out, or fill them."
             )
         out[:, 0] = np.where(absent, 0.0, (numbers - self.centre) / self.scale)
-        for k, knot in enumerate(self.knots):
-            out[:, 1 + k] = np.maximum(out[:, 0] - knot, 0.0)
+        out[:, 1 : 1 + len(self.knots)] = np.maximum(out[:, :1] - np.array(self.knots), 0.0)
         if self.missing:
             out[:, -1] = absent
         return out
@@ -151,13 +150,7 @@ class Design:
         for column in self.columns:
             if column.name not in features:
                 raise UsageError(f"Feature `{column.name}` is missing.{near_matches(column.name, features)}")
-        rows = len(features[self.columns[0].name])
-        out = np.empty((rows, self.width))
-        at = 0
-        for column in self.columns:
-            out[:, at : at + column.width] = column.encode(np.asarray(features[column.name]))
-            at += column.width
-        return out
+        return np.concatenate([c.encode(np.asarray(features[c.name])) for c in self.columns], axis=1)
 
 
 def make_design(
@@ -246,13 +239,7 @@ def _joined(
             if name in owner:
                 raise UsageError(f"Feature `{name}` is in the blocks `{owner[name]}` and `{block}`; one is allowed.")
             owner[name] = block
-    out: dict[str, tuple[str, ...]] = {}
-    for name in features:
-        block = owner.get(name, name)
-        if block in out:
-            continue
-        out[block] = tuple(blocks[block]) if name in owner else (name,)
-    return out
+    return {owner.get(n, n): tuple(blocks[owner[n]]) if n in owner else (n,) for n in features}
 
 
 def _column(name: str, values: NDArray[Any], weight: FloatArray, as_category: bool) -> Column:

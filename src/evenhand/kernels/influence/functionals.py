@@ -96,7 +96,7 @@ class Functional:
         return "".join(f"{c:+g}*{name}" for name, c in self.terms).removeprefix("+")
 
 
-def functional(measure: str | Mapping[str, float] | Functional, penalty: float = 0.0) -> Functional:
+def functional(measure: str | Mapping[str, float], penalty: float = 0.0) -> Functional:
     """Read a measure: one name, or names with coefficients.
 
     Parameters
@@ -115,8 +115,6 @@ def functional(measure: str | Mapping[str, float] | Functional, penalty: float =
     >>> str(functional({"fpr": 0.5, "fnr": -1})), functional("statistical_parity").terms
     ('0.5*fpr-1*fnr', (('sp', 1.0),))
     """
-    if isinstance(measure, Functional):
-        return measure
     pairs = {measure: 1.0} if isinstance(measure, str) else dict(measure)
     terms = []
     for name, coefficient in pairs.items():
@@ -282,13 +280,10 @@ def psi_slopes(at: Centre, h: FloatArray, eta: FloatArray) -> tuple[FloatArray, 
     """
     by_h, by_eta, by_ratio = np.zeros_like(h), np.zeros_like(h), 0.0
     for (name, coefficient), ratio, scale, slope in zip(at.form.terms, at.ratio, at.scale, at.slope, strict=True):
-        if name == "da":
-            by_h += coefficient * slope
-            by_ratio += coefficient * at.form.penalty
-        else:
-            n_h, n_e, d_h, d_e = TERMS[name].slopes(h, eta)
-            by_h += (n_h - ratio * d_h) * (coefficient / scale)
-            by_eta += (n_e - ratio * d_e) * (coefficient / scale)
+        n_h, n_e, d_h, d_e = TERMS[name].slopes(h, eta)
+        by_h += (slope * n_h - ratio * d_h) * (coefficient / scale)
+        by_eta += (slope * n_e - ratio * d_e) * (coefficient / scale)
+        by_ratio += coefficient * at.form.penalty * (name == "da")
     return by_h, by_eta, by_ratio
 
 

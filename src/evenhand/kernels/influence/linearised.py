@@ -8,7 +8,7 @@ gives the variance of the whole, the error of the nuisance fits included. No ref
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from scipy import special
@@ -81,7 +81,7 @@ class Population:
 
     X: FloatArray  # (rows, columns): inputs of all rows, of P and of Q
     inside: BoolArray  # (rows,): rows of P
-    count: FloatArray  # (rows,): rows each record stands for
+    count: IntArray | FloatArray  # (rows,): rows each record stands for
     unit: FloatArray  # (rows,): sampling weight of each of its rows
     # h, eta (rows,): as the centre used them.
     h: FloatArray
@@ -90,8 +90,11 @@ class Population:
     @property
     def weight(self) -> FloatArray:
         """Weight of each record."""
-        out: FloatArray = self.count * self.unit
-        return out
+        return self.count * self.unit
+
+    def take(self, rows: IntArray) -> Population:
+        """Return some of the rows, without what else is known of them."""
+        return Population(**{f.name: getattr(self, f.name)[rows] for f in fields(Population)})
 
     def corrected(self, variance: FloatArray, pulls: Mapping[str, FloatArray]) -> FloatArray:
         """Return variances with the rows that the coefficients of the largest fit have used up."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from scipy import special
+from threadpoolctl import threadpool_limits
 
 from evenhand.arrays import FloatArray, IntArray
 from evenhand.errors import DataError, MissingDependencyError, UsageError
@@ -25,49 +25,36 @@ LEARNERS = ("logistic", "boosting")
 EDGE = 1e-6
 
 
-@runtime_checkable
-class Learned(Protocol):
-    """A probability as a function of a matrix row, one version per fold and one of all rows."""
-
-    def fold(self, X: FloatArray, k: int) -> FloatArray:
-        """Predict with the fit that did not see fold `k`."""
-
-    def whole(self, X: FloatArray) -> FloatArray:
-        """Predict with the fit of all rows."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class LogisticFolds:
-    """Logistic fits, one without each fold and one of all rows; products of columns may be added."""
-
-    fits: tuple[LogisticFit, ...]
-    all_rows: LogisticFit
-    l2: float
-    products: tuple[tuple[int, int], ...] = ()
-
-    def fold(self, X: FloatArray, k: int) -> FloatArray:
-        """Predict with the fit that did not see fold `k`."""
-        return self.fits[k].probability(with_products(X, self.products))
-
-    def whole(self, X: FloatArray) -> FloatArray:
-        """Predict with the fit of all rows."""
-        return self.all_rows.probability(with_products(X, self.products))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class EstimatorFolds:
-    """Fits of any estimator with `fit` and `predict_proba`."""
+class Learned:
+    """A probability as a function of a matrix row: fits of an estimator without each fold, and one of all rows."""
 
     fits: tuple[Any, ...]
     all_rows: Any
 
     def fold(self, X: FloatArray, k: int) -> FloatArray:
         """Predict with the fit that did not see fold `k`."""
-        return _proba(self.fits[k], X)
+        return self._ask(self.fits[k], X)
 
     def whole(self, X: FloatArray) -> FloatArray:
         """Predict with the fit of all rows."""
-        return _proba(self.all_rows, X)
+        return self._ask(self.all_rows, X)
+
+    def _ask(self, fit: Any, X: FloatArray) -> FloatArray:
+        with threadpool_limits(1):
+            probability = np.asarray(fit.predict_proba(X), dtype=np.float64)[:, 1]
+        return np.clip(probability, EDGE, 1 - EDGE)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LogisticFolds(Learned):
+    """The same of logistic fits; products of columns may be added."""
+
+    l2: float
+    products: tuple[tuple[int, int], ...] = ()
+
+    def _ask(self, fit: LogisticFit, X: FloatArray) -> FloatArray:
+        return fit.probability(with_products(X, self.products))
 
 
 def with_products(X: FloatArray, products: Sequence[tuple[int, int]]) -> FloatArray:
@@ -177,7 +164,7 @@ def cross_fit(
             products=products,
         )
     estimator = _estimator(learner)
-    return EstimatorFolds(
+    return Learned(
         fits=tuple(_fitted(estimator, Xd[fd != k], yd[fd != k], wd[fd != k]) for k in range(n_folds)),
         all_rows=_fitted(estimator, Xd, yd, wd),
     )
@@ -235,6 +222,9 @@ def calibration_of(probability: FloatArray, y: FloatArray, weight: FloatArray, b
     kept = mass > 0
     predicted = np.bincount(code, weights=w * p, minlength=bins)[kept] / mass[kept]
     observed = np.bincount(code, weights=w * t, minlength=bins)[kept] / mass[kept]
+    # Weighted Mann-Whitney with ties.
+    positive, negative = np.add.reduceat(w * t, first), np.add.reduceat(w * (1 - t), first)
+    pairs = float(positive.sum() * negative.sum())
     slope = intercept = float("nan")
     try:
         z = special.logit(np.clip(p, EDGE, 1 - EDGE))[:, None]
@@ -243,7 +233,7 @@ def calibration_of(probability: FloatArray, y: FloatArray, weight: FloatArray, b
     except DataError:
         pass
     return {
-        "auc": _auc(p, t, w),
+        "auc": float(positive @ (np.cumsum(negative) - negative + negative / 2)) / pairs if pairs > 0 else float("nan"),
         "brier": float(w @ (p - t) ** 2) / total,
         "slope": slope,
         "intercept": intercept,
@@ -253,15 +243,6 @@ def calibration_of(probability: FloatArray, y: FloatArray, weight: FloatArray, b
             for a, b, m in zip(predicted, observed, mass[kept], strict=True)
         ],
     }
-
-
-def _auc(p: FloatArray, t: FloatArray, w: FloatArray) -> float:
-    """Weighted Mann-Whitney with ties; p is sorted."""
-    first = np.concatenate(([0], np.flatnonzero(np.diff(p)) + 1))
-    pos, neg = np.add.reduceat(w * t, first), np.add.reduceat(w * (1 - t), first)
-    below = np.cumsum(neg) - neg
-    whole = float(pos.sum() * neg.sum())
-    return float(pos @ (below + neg / 2)) / whole if whole > 0 else float("nan")
 
 
 def _sure(
@@ -303,23 +284,6 @@ def _fitted(estimator: Any, X: FloatArray, y: FloatArray, weight: FloatArray) ->
     model = copy.deepcopy(estimator)
     if np.unique(y[used]).size < 2:
         raise DataError("A fold has one outcome only: there are too few rows of the other to fit a nuisance model.")
-    with _one_thread():
+    with threadpool_limits(1):  # trees summed by several threads can differ in the last digit between machines
         model.fit(X[used], y[used], sample_weight=weight[used])
     return model
-
-
-def _one_thread() -> AbstractContextManager[Any]:
-    # Trees summed by several threads can differ in the last digit from one machine to the next.
-    try:
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped,unused-ignore]
-    except ImportError:
-        return nullcontext()
-    limits: AbstractContextManager[Any] = threadpool_limits(1)
-    return limits
-
-
-def _proba(estimator: Any, X: FloatArray) -> FloatArray:
-    with _one_thread():
-        probability = np.asarray(estimator.predict_proba(X), dtype=np.float64)[:, 1]
-    out: FloatArray = np.clip(probability, EDGE, 1 - EDGE)
-    return out

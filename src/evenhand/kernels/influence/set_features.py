@@ -22,7 +22,7 @@ from evenhand.kernels.influence.design import Block
 from evenhand.kernels.influence.functionals import TERMS, Centre, psi, psi_slopes
 from evenhand.kernels.influence.logistic_scores import bilinear, open_odds
 from evenhand.kernels.influence.nuisance import LogisticFolds, with_products
-from evenhand.kernels.influence.shifted_predictions import Chunk, Rows, Sources
+from evenhand.kernels.influence.shifted_predictions import Chunk, Rows, Sources, set_to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -121,15 +121,15 @@ class _Tally:
         if len(values) == 1:
             return 0.0
         top, low = _extremes(values)
-        change = top.of(values) - low.of(values)
+        change = _at(top, values) - _at(low, values)
         self.score[b] = w @ change
         if linear:
             for sign, end in ((1.0, top), (-1.0, low)):
-                h_at = end.of(h)
-                self._add_slopes(b, chunk, sign, end, h_at, end.of(eta) if "eta" in chunk.readers else h_at)
+                h_at = _at(end, h)
+                self._add_slopes(b, chunk, sign, end, h_at, _at(end, eta) if "eta" in chunk.readers else h_at)
         return change
 
-    def _add_slopes(self, b: int, chunk: Chunk, sign: float, end: _End, h: FloatArray, eta: FloatArray) -> None:
+    def _add_slopes(self, b: int, chunk: Chunk, sign: float, end: IntArray, h: FloatArray, eta: FloatArray) -> None:
         """Add the slopes of psi at one end in the coefficients of logistic fits and in the centre."""
         block, w, at = self.blocks[b], chunk.weight, self.at
         by_h, by_eta, by_member = psi_slopes(at, h, eta)
@@ -141,11 +141,10 @@ class _Tally:
                 pull = sign * w * by * prob * (1 - prob)
             table[b, 0] += pull.sum()
             if self.products[name]:
-                changed = chunk.columns.T.copy()
-                changed[:, list(block.where)] = block.levels[end.level]
+                changed = set_to(chunk.columns, block, block.levels[end])
                 table[b, 1:] += pull @ with_products(changed, self.products[name])
             else:
-                of_level = np.bincount(end.level, weights=pull, minlength=len(block.levels))
+                of_level = np.bincount(end, weights=pull, minlength=len(block.levels))
                 table[b, 1 + np.array(block.where)] += of_level @ block.levels
                 self.pulls[name][b] = self.pulls[name][b] + pull if b in self.pulls[name] else pull
         for t, (name, coefficient) in enumerate(at.form.terms):
@@ -191,24 +190,17 @@ class _Tally:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _End:
-    """Which level each row takes at one end of psi."""
-
-    level: IntArray
-
-    def of(self, values: Sequence[FloatArray]) -> FloatArray:
-        """Pick each row's value."""
-        if len(values) == 2:
-            return np.where(self.level == 1, values[1], values[0])
-        out: FloatArray = np.take_along_axis(np.array(values), self.level[None, :], axis=0)[0]
-        return out
+def _at(level: IntArray, values: Sequence[FloatArray]) -> FloatArray:
+    """Pick each row's value at its own level."""
+    if len(values) == 2:
+        return np.where(level == 1, values[1], values[0])
+    return np.asarray(np.take_along_axis(np.array(values), level[None, :], axis=0)[0])
 
 
-def _extremes(values: Sequence[FloatArray]) -> tuple[_End, _End]:
+def _extremes(values: Sequence[FloatArray]) -> tuple[IntArray, IntArray]:
     """Return the levels of the largest and the smallest value of each row."""
     if len(values) == 2:
         up = (values[1] >= values[0]).astype(np.int64)
-        return _End(up), _End(1 - up)
+        return up, 1 - up
     stack = np.array(values)  # (levels, chunk)
-    return _End(stack.argmax(axis=0)), _End(stack.argmin(axis=0))
+    return stack.argmax(axis=0), stack.argmin(axis=0)

@@ -19,7 +19,7 @@ from evenhand.kernels.influence.design import Block
 from evenhand.kernels.influence.functionals import TERMS, Centre, Functional, divergence, means, psi, psi_slopes
 from evenhand.kernels.influence.linearised import Equation, Population, with_one
 from evenhand.kernels.influence.nuisance import LogisticFolds, with_products
-from evenhand.kernels.influence.shifted_predictions import Rows, Sources
+from evenhand.kernels.influence.shifted_predictions import Rows, Sources, set_to
 
 _CHUNK = 16384
 
@@ -138,8 +138,7 @@ def _shares(position: FloatArray, weight: FloatArray, levels: int) -> FloatArray
     above = position - low
     out = np.bincount(low, weights=weight * (1 - above), minlength=levels + 1)
     out += np.bincount(low + 1, weights=weight * above, minlength=levels + 1)
-    shares: FloatArray = out[:levels] / total
-    return shares
+    return out[:levels] / total
 
 
 def shift_variances(
@@ -245,8 +244,7 @@ def _through_levels(shifts: Sequence[Shift], rows: Rows, sources: Sources) -> tu
                     pull = delta * w * by * prob * (1 - prob)
                     slopes[name][b, 0] += pull.sum()
                     if source.products:
-                        changed = chunk.columns.T.copy()
-                        changed[:, where] = level
+                        changed = set_to(chunk.columns, one.block, level)
                         slopes[name][b, 1:] += pull @ with_products(changed, source.products)
                     else:
                         common[name] += pull

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy import special
@@ -58,8 +59,7 @@ class LogisticReader:
         first, last = block.where[0], block.where[-1]
         together = last - first == len(block.where) - 1  # a slice is read in place, a list of columns is copied
         where = slice(first, last + 1) if together else list(block.where)
-        out: FloatArray = self.linear - self.coef[where] @ self.columns[where]
-        return out
+        return np.asarray(self.linear - self.coef[where] @ self.columns[where])
 
     def levels(self, block: Block) -> list[FloatArray]:
         """Return the probability at each level."""
@@ -71,48 +71,22 @@ class LogisticReader:
         return out
 
 
-class _Predicted:
-    """A probability that is predicted anew for each level."""
+class PlainReader:
+    """A prediction made anew for each level: of the judged model, or of a probability without a formula."""
+
+    def __init__(self, predict: Callable[[Block, int], FloatArray]):
+        self.predict = predict
 
     def levels(self, block: Block) -> list[FloatArray]:
         """Return the prediction at each level."""
-        raise NotImplementedError
+        return [self.predict(block, v) for v in range(len(block.levels))]
 
     def logits(self, block: Block) -> list[FloatArray]:
         """Return the logit at each level."""
         return [special.logit(p) for p in self.levels(block)]
 
 
-class PlainReader(_Predicted):
-    """A learned probability without a formula for changed inputs."""
-
-    def __init__(self, source: Learned, k: int, columns: FloatArray):
-        self.source, self.k, self.columns = source, k, columns
-
-    def levels(self, block: Block) -> list[FloatArray]:
-        """Return the probability at each level."""
-        X = np.ascontiguousarray(self.columns.T)
-        out = []
-        for level in block.levels:
-            X[:, list(block.where)] = level
-            # A logistic fit is the one of all rows, with products or without.
-            logistic = isinstance(self.source, LogisticFolds)
-            out.append(self.source.whole(X) if logistic else self.source.fold(X, self.k))
-        return out
-
-
-class ModelReader(_Predicted):
-    """The judged model itself."""
-
-    def __init__(self, source: Opaque, rows: IntArray):
-        self.source, self.rows = source, rows
-
-    def levels(self, block: Block) -> list[FloatArray]:
-        """Return the prediction at each level."""
-        return [self.source(self.rows, block, v) for v in range(len(block.levels))]
-
-
-Reader = LogisticReader | PlainReader | ModelReader
+Reader = LogisticReader | PlainReader
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,8 +116,7 @@ class Rows:
     @property
     def mass(self) -> FloatArray:
         """Weights of the rows that are averaged over."""
-        out: FloatArray = self.weight[self.number]
-        return out
+        return self.weight[self.number]
 
     def opened(self, sources: Sources) -> Iterator[Chunk]:
         """Cut the rows into pieces that fit the cache, each inside one fold, and open every source there.
@@ -171,10 +144,23 @@ def _readers(sources: Sources, k: int, columns: FloatArray, rows: IntArray) -> d
         if isinstance(source, LogisticFolds) and not source.products:
             out[name] = LogisticReader(source, columns)
         elif isinstance(source, Learned):
-            out[name] = PlainReader(source, k, columns)
+            out[name] = PlainReader(partial(_learned, source, k, columns))
         else:
-            out[name] = ModelReader(source, rows)
+            out[name] = PlainReader(partial(source, rows))
     return out
+
+
+def _learned(source: Learned, k: int, columns: FloatArray, block: Block, level: int) -> FloatArray:
+    """Predict rows of fold k at a level; a logistic fit is the one of all rows, with products or without."""
+    X = set_to(columns, block, block.levels[level])
+    return source.whole(X) if isinstance(source, LogisticFolds) else source.fold(X, k)
+
+
+def set_to(columns: FloatArray, block: Block, level: FloatArray) -> FloatArray:
+    """Return the rows of some columns with one block set to a level, or each row to its own."""
+    X = columns.T.copy()
+    X[:, list(block.where)] = level
+    return X
 
 
 def _turned(X: FloatArray) -> FloatArray:

@@ -94,5 +94,4 @@ def _grid(value: FloatArray, rows: NDArray[np.int64], weight: FloatArray, usual:
         if rest.size:
             kept[rest[weighted_ranks(mass[rest], SPOTS)]] = True
         first = first[kept]
-    out: NDArray[np.int64] = rows[first]
-    return out
+    return rows[first]

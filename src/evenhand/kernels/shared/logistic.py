@@ -38,13 +38,11 @@ class LogisticFit:
 
     def linear(self, X: ArrayLike) -> FloatArray:
         """Return ``intercept + X @ coef``, one value per row."""
-        out: FloatArray = np.asarray(X, dtype=np.float64) @ self.coef + self.intercept
-        return out
+        return np.asarray(X, dtype=np.float64) @ self.coef + self.intercept
 
     def probability(self, X: ArrayLike) -> FloatArray:
         """Return the probability of outcome 1, one value per row."""
-        out: FloatArray = special.expit(self.linear(X))
-        return out
+        return np.asarray(special.expit(self.linear(X)))
 
 
 def fit_logistic(
@@ -183,8 +181,7 @@ class _Problem:
                 "Logistic regression has no unique solution: columns of `X` are constant or linearly dependent, "
                 "or they separate the two outcomes. Remove such columns, or set `l2` above 0."
             )
-        step: FloatArray = np.linalg.solve(scaled, gradient / size) / size
-        return step
+        return np.linalg.solve(scaled, gradient / size) / size
 
     def descend(
         self, beta: FloatArray, value: float, step: FloatArray, slope: float

@@ -114,7 +114,7 @@ def project_cells(cells: Sequence[Cell], tilt: FloatArray, low: FloatArray, high
     """
     m = tilt.shape[1]
     if np.all((low <= 0) & (high >= 0)):
-        return Projection(0.0, np.zeros(len(cells)), dual=np.zeros(m))
+        return Projection(0.0, np.zeros(len(cells)))
     scale = np.maximum(np.abs(tilt).max(axis=0), 1e-300)  # (m,) conditions of one size
     programme = _Programme(_Costs(cells), tilt / scale, low / scale, high / scale)
     costs, equations = programme.costs, np.array_equal(programme.low, programme.high)
@@ -129,7 +129,7 @@ def project_cells(cells: Sequence[Cell], tilt: FloatArray, low: FloatArray, high
         moved, dual = solved
         value = costs.total(moved)
         bound, place = programme.dual_value(dual)
-        best = Projection(value, moved, gap=max(0.0, value - bound) / max(value, 1e-300), dual=dual / scale)
+        best = Projection(value, moved, gap=max(0.0, value - bound) / max(value, 1e-300))
         if best.gap <= _GAP:
             break
         unit = float(np.max(programme.tilt @ dual, initial=0.0)) or unit
@@ -159,10 +159,10 @@ class _Programme:
         answer = linprog(
             # Costs of order one: tolerances of the solver are absolute, and a literal d / N would drown in them.
             slope / unit,
-            A_eq=rows[equal] if equal.any() else None,
-            b_eq=high[equal] if equal.any() else None,
-            A_ub=np.vstack([rows[over], -rows[under]]) if (over | under).any() else None,
-            b_ub=np.concatenate([high[over], -low[under]]) if (over | under).any() else None,
+            A_eq=rows[equal],
+            b_eq=high[equal],
+            A_ub=np.vstack([rows[over], -rows[under]]),
+            b_ub=np.concatenate([high[over], -low[under]]),
             bounds=np.column_stack([np.zeros(length.size), length]),
             method="highs-ds",
             options={"presolve": False, "primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
@@ -170,12 +170,10 @@ class _Programme:
         if answer.status != 0:
             return None
         dual = np.zeros(low.size)
-        if equal.any():
-            dual[equal] = answer.eqlin.marginals
-        if (over | under).any():
-            n_over = int(over.sum())
-            dual[over] += answer.ineqlin.marginals[:n_over]
-            dual[under] -= answer.ineqlin.marginals[n_over:]
+        n_over = int(over.sum())
+        dual[equal] = answer.eqlin.marginals
+        dual[over] += answer.ineqlin.marginals[:n_over]
+        dual[under] -= answer.ineqlin.marginals[n_over:]
         moved = cell_sums(owner, np.clip(answer.x, 0.0, length), len(self.costs.cells))
         return self._polished(moved) if equal.all() else moved, dual * unit
 

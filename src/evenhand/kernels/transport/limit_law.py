@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenhand.arrays import FloatArray
-from evenhand.kernels.transport.boundary_density import gaussian_weights, silverman
+from evenhand.kernels.shared.ranks import weighted_ranks
 from evenhand.kernels.transport.projection import Cell
 from evenhand.kernels.transport.weighted_chisquare import cone_sf, weighted_isf, weighted_sf
 
@@ -83,6 +83,74 @@ class Law:
         return float(brentq(lambda x: self.sf(x, below=below, above=above) - alpha, 1e-12 * top, top * (1 + 1e-9)))
 
 
+def weighted_quantile(values: FloatArray, mass: FloatArray | None, levels: tuple[float, ...]) -> tuple[float, ...]:
+    """Return quantiles of weighted values (inverse of the distribution function).
+
+    A value of mass 3 counts as three equal values, so counted records and repeated rows agree.
+
+    Parameters
+    ----------
+    values : ndarray, shape (n,)
+        Finite values.
+    mass : ndarray, shape (n,), or None
+        Non-negative masses; None for one each.
+    levels : tuple of float
+        Levels between 0 and 1.
+
+    Returns
+    -------
+    tuple of float
+
+    Examples
+    --------
+    >>> weighted_quantile(np.array([1.0, 2.0, 9.0]), np.array([1.0, 2.0, 1.0]), (0.5,))
+    (2.0,)
+    """
+    if mass is None:
+        ranks = [min(values.size - 1, max(0, math.ceil(q * values.size - 1e-9) - 1)) for q in levels]
+        part = np.partition(values, sorted(set(ranks)))
+        return tuple(float(part[k]) for k in ranks)
+    order = np.argsort(values, kind="stable")
+    return tuple(float(v) for v in values[order[weighted_ranks(mass[order], levels)]])
+
+
+def silverman(values: FloatArray, mass: FloatArray | None = None, *, rows: float | None = None) -> float:
+    """Return Silverman's bandwidth for a Gaussian kernel.
+
+    Parameters
+    ----------
+    values : ndarray, shape (n,)
+        Values; infinite ones are left out of the spread.
+    mass : ndarray, shape (n,), or None
+        Non-negative masses; None for one each.
+    rows : float, optional
+        How many independent rows the values stand for; by default the total mass.
+
+    Returns
+    -------
+    float
+        0.0 when the values have no spread.
+
+    Examples
+    --------
+    >>> round(silverman(np.linspace(-1.0, 1.0, 1001)), 3)
+    0.131
+    """
+    finite = np.isfinite(values)
+    if not finite.all():
+        values = values[finite]
+        mass = None if mass is None else mass[finite]
+    if values.size == 0:
+        return 0.0
+    total = float(values.size) if mass is None else float(mass.sum())
+    n = total if rows is None else rows
+    mean = float(np.average(values, weights=mass))
+    deviation = math.sqrt(float(np.average((values - mean) ** 2, weights=mass)))
+    low, high = weighted_quantile(values, mass, (0.25, 0.75))
+    spread = min(deviation, (high - low) / 1.349) if high > low else deviation
+    return float(0.9 * spread * n**-0.2)
+
+
 def boundary_bandwidth(cells: Sequence[Cell], rows: float) -> float:
     """Return Silverman's bandwidth of the signed distance over all cells (even places: below the boundary).
 
@@ -133,11 +201,10 @@ def boundary_curvature(cells: Sequence[Cell], phi: FloatArray, total: float, ban
     """
     near = np.zeros(len(cells))
     for j, cell in enumerate(cells):
-        kernel = gaussian_weights(cell.distance, bandwidth)
+        kernel = np.exp(-0.5 * (cell.distance / bandwidth) ** 2) / (bandwidth * math.sqrt(2 * math.pi))
         near[j] = kernel.sum() if cell.reach is None else kernel @ np.diff(cell.reach)
     density = near.reshape(-1, 2).sum(axis=1) / total  # (pairs,)
-    curvature: FloatArray = (phi * density[:, None]).T @ phi
-    return curvature
+    return np.asarray((phi * density[:, None]).T @ phi)
 
 
 def influence_covariance(influence: FloatArray, square: FloatArray, rows: float) -> FloatArray:
@@ -161,8 +228,7 @@ def influence_covariance(influence: FloatArray, square: FloatArray, rows: float)
     >>> influence_covariance(np.array([[-1.0], [1.0]]), np.array([2.0, 2.0]), 4).round(4).tolist()
     [[1.3333]]
     """
-    covariance: FloatArray = (influence * square[:, None]).T @ influence / max(rows - 1, 1.0)
-    return covariance
+    return np.asarray((influence * square[:, None]).T @ influence / max(rows - 1, 1.0))
 
 
 def limit_law(curvature: FloatArray, covariance: FloatArray, rows: float) -> Law:

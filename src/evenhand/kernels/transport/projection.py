@@ -78,7 +78,6 @@ class Projection:
     moved: FloatArray  # (cells,): mass moved in each cell (or in each row for `project_line`)
     # Cost minus a proven lower bound, relative to the cost; 0 where the method is exact by construction.
     gap: float = 0.0
-    dual: FloatArray | None = None  # (m,): price of each condition; empty where not made
 
 
 def cell_sums(place: IntArray, values: FloatArray, n_cells: int) -> FloatArray:
@@ -105,8 +104,7 @@ def cell_sums(place: IntArray, values: FloatArray, n_cells: int) -> FloatArray:
     used = place >= 0
     if not used.all():
         place, values = place[used], values[used]
-    sums: FloatArray = np.bincount(place, weights=values, minlength=n_cells).astype(float)
-    return sums
+    return np.bincount(place, weights=values, minlength=n_cells).astype(float)
 
 
 def make_cells(distance: FloatArray, code: IntArray, n_cells: int, mass: FloatArray | None = None) -> tuple[Cell, ...]:
