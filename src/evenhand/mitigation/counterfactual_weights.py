@@ -29,15 +29,10 @@ from typing import Any
 import numpy as np
 
 from evenhand.arrays import FloatArray
-from evenhand.audits.proxy.fits import Nuisance, learn
-from evenhand.audits.proxy.inputs import prepare
+from evenhand.audits.proxy import weights_of
 from evenhand.audits.proxy.options import ProxyOptions
-from evenhand.audits.proxy.sample import make_pair
-from evenhand.audits.proxy.weights import find_weights
-from evenhand.audits.proxy.words import too_few
 from evenhand.errors import UsageError
 from evenhand.intake.data import AuditData
-from evenhand.kernels.influence.descent import Pace
 from evenhand.mitigation.estimator import About, Mitigator, Training, fit_learner, probability_of
 
 
@@ -147,33 +142,20 @@ class CounterfactualWeights(Mitigator):
         part = rows.take(used)
         inside = part.group == code
         whole = bool(np.all(part.weights == np.round(part.weights)))  # then a weight is so many rows
+        reference_label = rows.groups[reference]
         data = AuditData.from_arrays(
             outcome=part.y,
             score=score[used],
-            groups={"group": np.where(inside, "moved", "reference")},
+            groups={"group": np.where(inside, label, reference_label)},
             features=part.X,
             weight=part.weights if whole else part.weights / part.weights.mean(),
             weight_kind="frequency" if whole else "sampling",
         )
-        setting, predictions = prepare(
-            data, ProxyOptions(measure=self.measure, step=self.step, max_steps=self.max_steps)
-        )
-        pair = make_pair(data, data.attribute("group"), 0, 1, predictions.h, predictions.score, setting)
-        reason = too_few(pair, setting.form, (label, rows.groups[reference]))
-        if reason:
-            self.stopped_[label] = reason
+        asked = ProxyOptions(measure=self.measure, step=self.step, max_steps=self.max_steps)
+        weights = weights_of(data, asked, label, reference_label)
+        if isinstance(weights, str):
+            self.stopped_[label] = weights
             return
-        how = Nuisance(learner=setting.nuisance, l2=setting.l2, interactions=setting.interactions)
-        weights = find_weights(
-            pair,
-            learn(pair, setting.form, how, None, data.features),
-            setting.form,
-            names=("group", "moved", "reference"),
-            scorer=None,
-            pace=Pace(
-                step=setting.step, max_steps=setting.max_steps, tolerance=setting.tolerance, patience=setting.patience
-            ),
-        )
         columns = {name: np.asarray(values)[inside] for name, values in data.features.items()}
         moved = part.weights[inside] * weights(columns, score=score[used][inside])
         self.weights_[used[inside]] = moved

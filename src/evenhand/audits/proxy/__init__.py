@@ -180,6 +180,33 @@ def _audit_group(
     return findings(gap, parts, asked, fits, evidence), weights, note
 
 
+def weights_of(data: AuditData, asked: ProxyOptions, group: str, reference: str) -> CounterfactualWeights | str:
+    """Return the weights of one group's counterfactual population alone, or why there are none.
+
+    Parameters
+    ----------
+    data : AuditData
+        With scores, outcome and features, and one attribute.
+    asked : ProxyOptions
+        As for `audit_proxy`.
+    group, reference : str
+        Labels of the attribute.
+
+    Returns
+    -------
+    CounterfactualWeights or str
+    """
+    setting, predictions = _prepare(data, asked)
+    attribute = data.attributes[0]
+    code, base = attribute.labels.index(group), attribute.labels.index(reference)
+    pair = make_pair(data, attribute, code, base, predictions.h, predictions.score, setting)
+    refused = nothing_known(compare(pair, setting, (group, reference)))
+    if refused:
+        return refused[0].finding.reason
+    fits = learn(pair, setting, predictions.scorer, data.features)
+    return find_weights(pair, fits, setting, predictions.scorer, (attribute.name, group, reference))
+
+
 def _averaged(pair: Pair, max_rows: int) -> NDArray[np.int64]:
     """Choose the records of the group that scores average over: all, or a part, the same for any seed."""
     rows = np.flatnonzero(pair.inside)
