@@ -542,6 +542,15 @@ def test_groups_that_the_inputs_do_not_predict_give_no_verdict():
     assert result.evidence[0].predicted[0].pvalue > 0.05
 
 
+def test_a_metric_that_is_taken_as_known_keeps_all_its_directions():
+    """To repeat a published setting: without refits nothing is asked about the metric that was learned."""
+    data, model = trained(400, 1)
+    result = audit_individual(data, model=model, refits=0, rng=0)
+    assert result[0].estimate > 1
+    assert result.evidence[0].to_dict()["metric"]["rank"] == 1
+    assert not any("not shown to predict" in note for note in result.notes)
+
+
 def test_random_groups_are_never_a_disparity_blind_or_given():
     for seed in range(6):
         for given in (False, True):

@@ -108,7 +108,7 @@ def audit_individual(data: AuditData, asked: IndividualOptions) -> AuditResult:
     people, recipe, setting = _prepare(data, asked)
     notes = (*data.notes, *people.notes)
     try:
-        plan = make_plan(people, recipe, setting.metric_rows, setting, setting.alpha)
+        plan = make_plan(people, recipe, setting.metric_rows, setting, setting.alpha if setting.refits else None)
     except DataError as error:
         tested = _predicted(error.predicted) if isinstance(error, NotPredictedError) else None
         behind = IndividualEvidence(predicted=tested)

@@ -67,7 +67,9 @@ class NotPredictedError(DataError):
         self.predicted = tuple(predicted)
 
 
-def make_plan(people: People, recipe: Similarity, metric_rows: str | AuditData, how: MapOptions, alpha: float) -> Plan:
+def make_plan(
+    people: People, recipe: Similarity, metric_rows: str | AuditData, how: MapOptions, alpha: float | None
+) -> Plan:
     """Fit the metric, and where people may go, for each part of the people.
 
     Parameters
@@ -80,8 +82,8 @@ def make_plan(people: People, recipe: Similarity, metric_rows: str | AuditData, 
         Where a metric is learned.
     how : MapOptions
         How people are moved.
-    alpha : float
-        Error rate of the test that the inputs predict some attribute.
+    alpha : float or None
+        Error rate of the test that the inputs predict some attribute; None takes the metric as known and tests nothing.
 
     Returns
     -------
@@ -97,7 +99,7 @@ def make_plan(people: People, recipe: Similarity, metric_rows: str | AuditData, 
     if min(one.size, two.size) == 0:
         raise DataError("There are too few different people to learn the fair metric apart from them.")
     predicted: list[Predicted] = []
-    if recipe.learned:
+    if recipe.learned and alpha is not None:
         learned, sides = (people.rows, (one, two)) if own is None else (own, halves(own.X))
         first, second = (learned.take(i) for i in sides)
         recipe, predicted = predictive(recipe, first, second, alpha)

@@ -105,7 +105,8 @@ class IndividualOptions(MapOptions):
     refits: int = option(
         30,
         "Times a learned metric is learned again, from rows drawn again, to see how sure it is; its error is part of "
-        "p-values and intervals. 0 takes the metric as known.",
+        "p-values and intervals. 0 takes the metric as known, with every direction that was learned, whether or not it "
+        "is shown to predict a group: for a metric from elsewhere, or to repeat a published setting.",
         least=0,
     )
     examples: int = option(
