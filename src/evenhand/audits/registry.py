@@ -31,6 +31,7 @@ class Hypothesis:
     null: str  # what is assumed until the data speak against it, without a margin
     margin: str = ""  # the same with a margin; empty where there is none
     default: str = "none"  # the margin by default
+    on_request: bool = False  # whether it is listed only where a finding of this measure is there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +98,12 @@ _ROWS = (
                 measure="difference or ratio of two groups",
                 null="Both groups have the same value of the metric, whatever else differs between them.",
                 margin="The difference (or the ratio) lies inside the margin.",
+            ),
+            Hypothesis(
+                measure="aod_abs",
+                null="Both groups have the same tpr, and both have the same fpr.",
+                margin="The mean of the absolute differences of tpr and fpr is at most the margin.",
+                on_request=True,
             ),
             Hypothesis(
                 measure="global",
