@@ -111,7 +111,11 @@ def _measures(audit: str, plan: Plan, data: AuditData) -> Sequence[str]:
     if row.measures:
         declared = options_of(row.options).get("measure")
         one = declared and plan.sections[audit].get("measure", declared.default)
-        return [one] if isinstance(one, str) else tuple(row.measures)
+        if isinstance(one, str):
+            return [one]
+        requested = {h.measure for h in row.hypotheses if h.on_request}
+        chosen = plan.sections[audit].get("measures", ())
+        return [m for m in row.measures if m not in requested or m.partition("_")[0] in chosen]
     predicted = data.decision is not None, data.score is not None
     if asked is None and not any(predicted):  # the model decides, and then these are known
         predicted = True, True
