@@ -310,8 +310,9 @@ def steps(p: FloatArray) -> FloatArray:
 
 
 # Laws of changes for means: those above, one in steps, and that of a logistic model's flip.
-CHANGES: dict[str, Law] = {name: LAWS[name][0] for name in ("exponential", "uniform", "beta(2,5)", "pareto(4)")} | {
-    "interior maximum": LAWS["interior maximum"][0],
+CHANGES: dict[str, Law] = {
+    "exponential": LAWS["exponential"][0],
+    "uniform": LAWS["uniform"][0],
     "steps": steps,
     "logistic": lambda p: special.expit(special.ndtri(p) + 0.5) - special.expit(special.ndtri(p)),
 }
@@ -375,12 +376,13 @@ def trained_means_cell(kind: str, n: int, samples: int, seed: int) -> Cell:
     rng = stream(seed, f"tail/trained means/{kind}/{n}")
     covered: dict[str, list[bool]] = {}
     truth: dict[tuple[str, tuple[str, ...]], float] = {}
+    asked = {"measures": ("acd", "cvar"), "reference": {"sex": "1"}}
     for r in range(samples):
         if r % 10 == 0:  # ten audits of each model
             model = trained(kind, 4000, rng, 0.5)
-            others = audited(model, *population(kind, 40_000, rng, 0.5), measures=("acd", "cvar"))
+            others = audited(model, *population(kind, 40_000, rng, 0.5), **asked)
             truth = {(f.measure, f.groups): f.estimate for f in others}
-        for f in audited(model, *population(kind, n, rng, 0.5), measures=("acd", "cvar")):
+        for f in audited(model, *population(kind, n, rng, 0.5), **asked):
             if f.interval is not None:
                 inside = f.interval.low <= truth[f.measure, f.groups] <= f.interval.high
                 covered.setdefault(f.measure, []).append(bool(inside))
@@ -439,20 +441,20 @@ def grid(samples: int, seed: int) -> dict[str, list[Run]]:
     parts["means"] = [
         (f"{'acd' if share == 1 else f'cvar {share:g}'}, {law}, n={n}",
          lambda law=law, n=n, share=share: mean_cell(law, n, share, samples, seed))
-        for share, rows in ((1.0, (10, 50, 500)), (0.05, (200, 1000, 5000)))
+        for share, rows in ((1.0, (10, 50, 500)), (0.05, (200, 1000)))
         for law in CHANGES
         for n in rows
     ]  # fmt: skip
     parts["mean differences"] = [
         (f"{'acd' if share == 1 else f'cvar {share:g}'}, {a} and {b}, n={sizes[0]} and {sizes[1]}",
          lambda a=a, b=b, sizes=sizes, share=share: means_cell(a, b, sizes, share, half, seed))
-        for share, sizes in ((1.0, (50, 500)), (0.05, (200, 1000)), (0.05, (1000, 1000)))
+        for share, sizes in ((1.0, (50, 500)), (0.05, (200, 1000)))
         for a, b in (("logistic", "logistic"), ("exponential", "uniform"), ("steps", "logistic"))
     ]  # fmt: skip
     parts["trained means"] = [
         (f"{kind}, n={n}", lambda kind=kind, n=n: trained_means_cell(kind, n, half, seed))
         for kind in ("logistic", "mlp")
-        for n in (1000, 4000)
+        for n in (1000,)
     ]
     parts["random"] = [
         (f"{kind}, {'blind' if blind else 'given'}, {n} rows, trained on {train}",

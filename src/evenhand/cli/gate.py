@@ -32,6 +32,9 @@ class Gate:
         if self.audit and finding.audit != self.audit:
             return False
         own = finding.measure
+        plain = own.removesuffix("_global").removesuffix("_ratio").removesuffix("_correlation")
+        if self.measure and plain in METRICS and plain != self.measure:
+            return False  # `aod_abs` is a metric of its own and no form of `aod`
         return not self.measure or own == self.measure or own.startswith((f"{self.measure}_", f"{self.measure}:"))
 
     def met_by(self, finding: Finding) -> bool:
