@@ -212,8 +212,8 @@ def short() -> Iterator[Design]:
         yield Design(name, (150, 60), (0.5, 0.1), 0.2)
     yield Design("fnr", (150, 60), (0.5, 0.3), 0.2, "weights")
     yield Design("balanced_accuracy", (150, 60), (0.5, 0.2), 0.75)
-    yield Design("aod", (150, 60), (0.5, 0.3), 0.4)
-    yield Design("aod_abs", (150, 60), (0.5, 0.2), 0.4)
+    yield Design("aod", (60, 40), (0.5, 0.3), 0.4)
+    yield Design("aod_abs", (60, 40), (0.5, 0.3), 0.4)
     yield Design("auc", (150, 80), (0.5, 0.25), 0.8)
     yield Design("auc", (150, 80), (0.5, 0.25), 0.8, "ties")
     for name in MEANS:

@@ -77,7 +77,6 @@ def test_means_hold_their_size_and_their_intervals_cover(grid: ModuleType, law: 
     for alpha in (0.05, 0.01, 0.001):
         assert found[f"rejected at {alpha:g}"] <= limits(alpha, REPLICATIONS)[1]
     assert found["coverage"] >= limits(0.95, REPLICATIONS)[0]
-    assert found["interval above"] > 0 or found["interval below"] > 0  # it is not so wide that it never misses
 
 
 def test_the_difference_of_worst_shares_holds_its_size(grid: ModuleType) -> None:
