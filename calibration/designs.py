@@ -10,9 +10,11 @@ import numpy as np
 from evenhand import METRICS
 from evenhand.inference.auc import AucSamples
 from evenhand.inference.calibration import CalibrationSamples
-from evenhand.inference.count_functions import balanced_accuracy
+from evenhand.inference.count_functions import average_odds, balanced_accuracy
 from evenhand.inference.count_tables import TableSamples
 from evenhand.inference.means import MeanSamples
+from evenhand.inference.rates.averages import RateAverage
+from evenhand.inference.rates.gaps import RateGaps
 from evenhand.inference.rates.samples import RateSamples
 from evenhand.inference.samples import Samples
 
@@ -80,6 +82,11 @@ def cells(metric: str, base: float, p: float, group: int) -> np.ndarray:
     if metric == "f1":
         j = p / (2 - p)
         return np.array([1 - base, base * (1 - j) * (1 - other), base * (1 - j) * other, base * j])
+    if metric in ("aod", "aod_abs"):
+        # One mean of tpr and fpr; of the absolute difference's null both are equal too.
+        apart = 0.15 if metric == "aod_abs" or group == 0 else min(0.4, 0.99 - p, p - 0.01)
+        tpr, fpr = p + apart, p - apart
+        return np.array([(1 - base) * (1 - fpr), (1 - base) * fpr, base * (1 - tpr), base * tpr])
     # Balanced accuracy: the groups swap sensitivity and specificity.
     up, down = min(p + 0.15, 0.99), p - 0.15 if p + 0.15 <= 0.99 else 2 * p - 0.99
     tpr, tnr = (up, down) if group == 0 else (down, up)
@@ -132,7 +139,7 @@ def _mean_rows(design: Design, rng: np.random.Generator) -> dict[str, np.ndarray
 def samples(design: Design, rng: np.random.Generator) -> Samples:
     """Draw one data set of a design and return its two samples."""
     metric = METRICS[design.metric]
-    if metric.kind in ("rate", "table"):
+    if metric.kind in ("rate", "table", "gaps"):
         table = np.stack(
             [rng.multinomial(n, cells(metric.name, b, design.level, g))
              for g, (n, b) in enumerate(zip(design.sizes, design.base, strict=True))]
@@ -144,8 +151,14 @@ def samples(design: Design, rng: np.random.Generator) -> Samples:
             weight = rng.gamma(2, 0.5, cell.size) + 0.1
             value = np.isin(cell, metric.numerator).astype(float)
             return MeanSamples(value=value[inside], codes=group[inside], n_groups=2, weight=weight[inside])
+        if metric.name == "aod":
+            return RateAverage(table, average_odds())
         if metric.kind == "table":
             return TableSamples(table, balanced_accuracy())
+        if metric.kind == "gaps":
+            rates = [METRICS[name] for name in metric.parts]
+            parts = {r.name: RateSamples(table, numerator=r.numerator, denominator=r.denominator) for r in rates}
+            return RateGaps(parts)
         return RateSamples(
             table, numerator=metric.numerator, denominator=metric.denominator, transform=metric.transform
         )
@@ -171,6 +184,10 @@ def grid() -> Iterator[Design]:
         for base in BASES:
             for level in (0.7, 0.84):
                 yield Design("balanced_accuracy", sizes, base, level)
+    for name in ("aod", "aod_abs"):
+        for sizes in SIZES:
+            for base in BASES:
+                yield Design(name, sizes, base, 0.5 if name == "aod" else 0.3)
     for sizes in SIZES:
         for base in ((0.5, 0.5), (0.8, 0.2), (0.3, 0.1)):
             for level in (0.7, 0.95):
@@ -195,6 +212,8 @@ def short() -> Iterator[Design]:
         yield Design(name, (150, 60), (0.5, 0.1), 0.2)
     yield Design("fnr", (150, 60), (0.5, 0.3), 0.2, "weights")
     yield Design("balanced_accuracy", (150, 60), (0.5, 0.2), 0.75)
+    yield Design("aod", (60, 40), (0.5, 0.3), 0.4)
+    yield Design("aod_abs", (60, 40), (0.5, 0.3), 0.4)
     yield Design("auc", (150, 80), (0.5, 0.25), 0.8)
     yield Design("auc", (150, 80), (0.5, 0.25), 0.8, "ties")
     for name in MEANS:

@@ -70,7 +70,7 @@ def simulate(
         seen["intervals"] += 1
         low, high, _ = s.interval(0, 1, level=0.95, ratio=False, draws=draws)
         seen["covered"] += low <= 0 <= high
-        if s.estimate[1] != 0 and METRICS[design.metric].low == 0:
+        if s.estimate[1] != 0 and METRICS[design.metric].low == 0 and not METRICS[design.metric].compare:
             low, high, _ = s.interval(0, 1, level=0.95, ratio=True, draws=draws)
             seen["ratios"] += 1
             seen["ratio_covered"] += low <= 1 <= high
@@ -185,6 +185,10 @@ def main() -> None:
             "margin": [r for r in others if "claimed" in r],
             "family": [r for r in others if "families" in r],
         }
+        if only and words.out.exists():  # what was not run keeps its stored values
+            before = json.loads(words.out.read_text())
+            kept = [r for r in before["size"] if r["metric"] not in only]
+            stored = before | {"size": kept + rows} | {k: stored[k] for k in ("margin", "family") if stored[k]}
         words.out.write_text(json.dumps(stored, indent=1) + "\n")
 
 

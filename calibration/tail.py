@@ -29,7 +29,10 @@ import evenhand as eh
 from evenhand.audits.tail import audit_tail
 from evenhand.audits.tail.findings import chosen_horizon
 from evenhand.audits.tail.group_tail import Request, group_tail
+from evenhand.inference.means import MeanSamples
+from evenhand.inference.one_mean import OneMean, tail_rows
 from evenhand.inference.quantiles import difference_interval, difference_pvalue, level_interval, level_pvalues
+from evenhand.inference.samples import Draws
 from evenhand.kernels.extremes.exponentiality import PRINTED, limit_constant, residual_variation
 from evenhand.kernels.extremes.pareto_tail import choose_k, fit_tail, tail_intervals
 from evenhand.kernels.shared.seeds import stream
@@ -301,6 +304,91 @@ def random_cell(kind: str, n: int, train: int, samples: int, seed: int, *, blind
     }  # fmt: skip
 
 
+def steps(p: FloatArray) -> FloatArray:
+    """Return changes as a tree's: nine people in ten have none, the others one of three."""
+    return np.select([p < 0.02, p < 0.06, p < 0.1], [0.3, 0.2, 0.1], 0.0)
+
+
+# Laws of changes for means: those above, one in steps, and that of a logistic model's flip.
+CHANGES: dict[str, Law] = {
+    "exponential": LAWS["exponential"][0],
+    "uniform": LAWS["uniform"][0],
+    "steps": steps,
+    "logistic": lambda p: special.expit(special.ndtri(p) + 0.5) - special.expit(special.ndtri(p)),
+}
+
+
+def true_mean(law: str, share: float) -> float:
+    """Return the mean of the largest share of a law of changes, from many of its quantiles."""
+    p = (np.arange(2_000_000) + 0.5) / 2_000_000
+    values = CHANGES[law](p)
+    return float(np.mean(values if share == 1 else np.sort(values)[::-1][: round(share * p.size)]))
+
+
+def drawn_changes(law: str, n: int, rng: np.random.Generator) -> FloatArray:
+    """Draw the changes of n people, sorted downwards."""
+    return np.asarray(np.sort(CHANGES[law](1 - rng.random(n)))[::-1])
+
+
+def mean_cell(law: str, n: int, share: float, samples: int, seed: int) -> Cell:
+    """Size and coverage of one group's mean change, or of that of the worst share.
+
+    The mean is tested on both sides, that of the worst share above the true value only, at half of the level.
+    """
+    truth = true_mean(law, share)
+    rng = stream(seed, f"tail/mean/{law}/{n}/{share}")
+    rejected, equivalent, covered, above, below = np.zeros(len(LEVELS)), 0, 0, 0, 0
+    for i in range(samples):
+        mean = OneMean(drawn_changes(law, n, rng), share, -math.inf, math.inf, Draws(n_resamples=999, seed=i))
+        greater, less = mean.tail(truth, "greater"), mean.tail(truth, "less")
+        p = min(1.0, 2 * (min(greater, less) if share == 1 else greater))
+        rejected += p <= np.array(LEVELS)
+        equivalent += less <= 0.05
+        low, high = mean.interval(0.95)
+        covered, above, below = covered + (low <= truth <= high), above + (low > truth), below + (high < truth)
+    return {
+        "samples": samples, **{f"rejected at {a:g}": r / samples for a, r in zip(LEVELS, rejected, strict=True)},
+        "false equivalent at 0.05": equivalent / samples, "coverage": covered / samples,
+        "interval above": above / samples, "interval below": below / samples,
+    }  # fmt: skip
+
+
+def means_cell(a: str, b: str, sizes: tuple[int, int], share: float, samples: int, seed: int) -> Cell:
+    """Size and coverage of the difference of two groups' means, moved so that only the means agree."""
+    truth = true_mean(a, share) - true_mean(b, share)
+    rng = stream(seed, f"tail/means/{a}/{b}/{sizes}/{share}")
+    rejected, covered = np.zeros(len(LEVELS)), 0
+    for i in range(samples):
+        one, two = (tail_rows(drawn_changes(law, n, rng), share)[0] for law, n in zip((a, b), sizes, strict=True))
+        groups = MeanSamples(value=np.concatenate([one - truth, two]), codes=np.repeat([0, 1], sizes), n_groups=2)
+        draws = Draws(n_resamples=999, seed=i)
+        rejected += groups.test(0, 1, draws).pvalue <= np.array(LEVELS)
+        low, high, _ = groups.interval(0, 1, level=0.95, ratio=False, draws=draws)
+        covered += low <= 0 <= high
+    return {
+        "samples": samples, **{f"rejected at {a:g}": r / samples for a, r in zip(LEVELS, rejected, strict=True)},
+        "coverage": covered / samples,
+    }  # fmt: skip
+
+
+def trained_means_cell(kind: str, n: int, samples: int, seed: int) -> Cell:
+    """Coverage of ACD, CVaR and their differences on a trained model; the truth is that of 40,000 other people."""
+    rng = stream(seed, f"tail/trained means/{kind}/{n}")
+    covered: dict[str, list[bool]] = {}
+    truth: dict[tuple[str, tuple[str, ...]], float] = {}
+    asked = {"measures": ("acd", "cvar"), "reference": {"sex": "1"}}
+    for r in range(samples):
+        if r % 10 == 0:  # ten audits of each model
+            model = trained(kind, 4000, rng, 0.5)
+            others = audited(model, *population(kind, 40_000, rng, 0.5), **asked)
+            truth = {(f.measure, f.groups): f.estimate for f in others}
+        for f in audited(model, *population(kind, n, rng, 0.5), **asked):
+            if f.interval is not None:
+                inside = f.interval.low <= truth[f.measure, f.groups] <= f.interval.high
+                covered.setdefault(f.measure, []).append(bool(inside))
+    return {"samples": samples} | {f"coverage of {name}": float(np.mean(v)) for name, v in covered.items()}
+
+
 Run = tuple[str, Callable[[], Cell]]
 
 
@@ -350,6 +438,24 @@ def grid(samples: int, seed: int) -> dict[str, list[Run]]:
         for kind in ("logistic", "mlp")
         for n, m in ((1000, None), (1000, 1000.0), (4000, 1000.0), (1000, 10_000.0))
     ]  # fmt: skip
+    parts["means"] = [
+        (f"{'acd' if share == 1 else f'cvar {share:g}'}, {law}, n={n}",
+         lambda law=law, n=n, share=share: mean_cell(law, n, share, samples, seed))
+        for share, rows in ((1.0, (10, 50, 500)), (0.05, (200, 1000)))
+        for law in CHANGES
+        for n in rows
+    ]  # fmt: skip
+    parts["mean differences"] = [
+        (f"{'acd' if share == 1 else f'cvar {share:g}'}, {a} and {b}, n={sizes[0]} and {sizes[1]}",
+         lambda a=a, b=b, sizes=sizes, share=share: means_cell(a, b, sizes, share, half, seed))
+        for share, sizes in ((1.0, (50, 500)), (0.05, (200, 1000)))
+        for a, b in (("logistic", "logistic"), ("exponential", "uniform"), ("steps", "logistic"))
+    ]  # fmt: skip
+    parts["trained means"] = [
+        (f"{kind}, n={n}", lambda kind=kind, n=n: trained_means_cell(kind, n, half, seed))
+        for kind in ("logistic", "mlp")
+        for n in (1000,)
+    ]
     parts["random"] = [
         (f"{kind}, {'blind' if blind else 'given'}, {n} rows, trained on {train}",
          lambda kind=kind, n=n, train=train, blind=blind: random_cell(kind, n, train, half, seed, blind=blind))

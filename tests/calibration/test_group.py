@@ -25,7 +25,7 @@ CHANCE = 1e-3 / (4 * len(DESIGNS))
 
 def replications(design: Design) -> int:
     # Size and power of two rates are added up exactly by calibration/rates.py; here the whole audit runs.
-    return 200 if METRICS[design.metric].kind in ("rate", "table") and design.kind != "weights" else 150
+    return 200 if METRICS[design.metric].kind in ("rate", "table", "gaps") and design.kind != "weights" else 150
 
 
 @pytest.mark.parametrize("design", DESIGNS, ids=lambda d: d.name)

@@ -71,6 +71,21 @@ def test_random_groups_are_no_disparity(grid: ModuleType) -> None:
     assert given["false disparity"] <= limits(0.05, 20)[1]
 
 
+@pytest.mark.parametrize(("law", "n", "share"), [("steps", 50, 1.0), ("logistic", 50, 1.0), ("uniform", 200, 0.05)])
+def test_means_hold_their_size_and_their_intervals_cover(grid: ModuleType, law: str, n: int, share: float) -> None:
+    found = grid.mean_cell(law, n, share, REPLICATIONS, 1)
+    for alpha in (0.05, 0.01, 0.001):
+        assert found[f"rejected at {alpha:g}"] <= limits(alpha, REPLICATIONS)[1]
+    assert found["coverage"] >= limits(0.95, REPLICATIONS)[0]
+
+
+def test_the_difference_of_worst_shares_holds_its_size(grid: ModuleType) -> None:
+    found = grid.means_cell("logistic", "logistic", (200, 400), 0.05, REPLICATIONS // 2, 1)
+    for alpha in (0.05, 0.01, 0.001):
+        assert found[f"rejected at {alpha:g}"] <= limits(alpha, REPLICATIONS // 2)[1]
+    assert found["coverage"] >= limits(0.95, REPLICATIONS // 2)[0]
+
+
 def test_exponentiality_holds_its_size(grid: ModuleType) -> None:
     found = grid.exponentiality_cell("exponential", 100, 2000, 1)
     low, high = limits(0.05, 2000)

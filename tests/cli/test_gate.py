@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+import evenhand as eh
 from evenhand.cli import run
-from evenhand.cli.gate import met, parse_gates
+from evenhand.cli.gate import check_gates, met, parse_gates
 from evenhand.errors import UsageError
 from evenhand.results import AuditResult, AuditRun, Evidence, Finding, Verdict
 
@@ -34,6 +37,16 @@ def test_exit_code_and_the_sentence(tmp_path, capsys, decisions, gates, code):
     assert ("<failure" in (tmp_path / "out" / "junit.xml").read_text()) == (code == 3)
 
 
+def test_the_names_of_comparisons_are_words_of_the_command_line(tmp_path, capsys, decisions):
+    words = ["--metrics", "spd,di,aod", "--fail-on", "di:disparity", "--out", str(tmp_path / "out")]
+    assert run(["audit", str(decisions()), *BASIC, *words]) in (0, 3)
+    found = json.loads((tmp_path / "out" / "findings.json").read_text())["findings"]
+    assert [f["measure"] for f in found if not f["measure"].endswith("_global")] == ["spd", "di_ratio", "aod"]
+    capsys.readouterr()
+    assert run(["audit", str(decisions()), *BASIC, "--metrics", "aodd", "--out", str(tmp_path / "other")]) == 2
+    assert "Did you mean `aod`" in capsys.readouterr().err
+
+
 def made(*rows: tuple[str, str, str]) -> AuditRun:
     results = tuple(
         AuditResult(
@@ -56,6 +69,23 @@ def test_a_metric_covers_its_ratio_its_global_test_and_its_features():
     assert "1 finding: proxy fnr:age" in told
     (told,) = met(parse_gates(["proxy:fnr:age:disparity"]), run)
     assert "1 finding" in told
+
+
+def test_a_metric_does_not_cover_another_that_begins_with_its_name():
+    run = made(("group", "aod", "inconclusive"), ("group", "aod_abs", "disparity"), ("group", "di_ratio", "disparity"))
+    assert not met(parse_gates(["aod:disparity"]), run)
+    (told,) = met(parse_gates(["aod_abs:disparity"]), run)
+    assert "1 finding: group aod_abs" in told
+    (told,) = met(parse_gates(["di:disparity"]), run)
+    assert "1 finding: group di_ratio" in told
+
+
+def test_a_gate_on_a_mean_of_the_tail_audit_needs_it_to_be_asked_for():
+    data = eh.datasets.planted(rows=100, rng=0)
+    gates = parse_gates(["tail:acd:disparity", "tail:return_level:disparity"])
+    check_gates(gates, eh.Plan(audits=["tail"], tail={"measures": ["ecd", "acd"]}), data)
+    with pytest.raises(UsageError, match="`acd` is not audited, so it could never be met"):
+        check_gates(gates, eh.Plan(audits=["tail"]), data)
 
 
 def test_many_findings_are_counted_not_listed():

@@ -92,6 +92,13 @@ TABLE = {
         sampling="The audit `tail` does not take sampling weights.",
         options={"flip": FLIP | {"t": FLIP["c"]}},
     ),
+    "tail by means": Contract(
+        "tail",
+        two_rows="`g=b` has 1 rows; a mean and its error need at least 2.",
+        tiny="`g=t` has 2 rows, of which the worst 20 % are 1; their mean needs at least 10 of them.",
+        sampling="The audit `tail` does not take sampling weights.",
+        options={"flip": FLIP | {"t": FLIP["c"]}, "measures": ["acd", "cvar"], "cvar_share": 0.2},
+    ),
 }
 EVERY_METRIC = replace(TABLE["group"], options={"metrics": sorted(eh.METRICS)})
 every_audit = pytest.mark.parametrize("contract", TABLE.values(), ids=TABLE.keys())

@@ -30,6 +30,10 @@ TABLE = np.array([np.sum(~Y & ~D), np.sum(~Y & D), np.sum(Y & ~D), np.sum(Y & D)
         ("error_rate", 1 - sk.accuracy_score(Y, D)),
         ("balanced_accuracy", sk.balanced_accuracy_score(Y, D)),
         ("f1", sk.f1_score(Y, D)),
+        ("aod", (sk.recall_score(Y, D) + 1 - sk.recall_score(~Y, ~D)) / 2),
+        ("spd", D.mean()),
+        ("di", D.mean()),
+        ("eod", sk.recall_score(Y, D)),
     ],
 )
 def test_value_agrees_with_scikit_learn(name, expected):

@@ -13,6 +13,7 @@ from evenhand.audits.margin import Margin
 from evenhand.inference.power.designs import Binomials, Correlation, Design, Pair
 from evenhand.inference.power.detectable import detectable, rows_for
 from evenhand.inference.power.pilot import design_of
+from evenhand.inference.rates.gaps import RateGaps
 from evenhand.inference.samples import Samples
 from evenhand.results import Interval
 from evenhand.results.evidence import Part
@@ -147,6 +148,8 @@ def plan_pair(
     Planning
         Empty where the variance is not known.
     """
+    if isinstance(samples, RateGaps):
+        return _plan_gaps(samples, pair, names, options, interval)
     (a, b), ratio, margin, alpha = pair, options.ratio, options.margin, options.alpha
     design = design_of(samples, a, b, exact=False)
     if design is None:
@@ -179,6 +182,39 @@ def plan_pair(
         kind = "ratios" if ratio else "differences"
         said += ruled_out(purpose, interval, kind) if hopeless else _rows_words(purpose, needed, rows, names)
     return Planning(words=said, numbers=numbers)
+
+
+def _plan_gaps(
+    samples: RateGaps, pair: tuple[int, int], names: tuple[str, str], options: Asked, interval: Interval | None
+) -> Planning:
+    """Say which difference of one rate alone could have been shown, and the rows that show one of those seen."""
+    alone = 1 - samples.share(1 - options.alpha)  # the level of each rate's test
+    least: dict[str, float] = {}
+    needed: list[Rows] = []
+    rows = (float(samples.counts[pair[0]]["rows"]), float(samples.counts[pair[1]]["rows"]))
+    for name, part in samples.parts.items():
+        design = design_of(part, *pair, exact=False)
+        if design is None:
+            return Planning()
+        one, two = (float(part.estimate[k]) for k in pair)
+        ends = [abs(d) for d in detectable(design, rows, two, alone, POWER) if not math.isnan(d)]
+        least |= {name: min(ends)} if ends else {}
+        if one != two:
+            needed.append(rows_to_show(design, rows, (one, two), alone, POWER, None))
+    words = "No difference that is possible here would have been shown 4 times in 5."
+    numbers = SampleSize(power=POWER)
+    if least:
+        said = " or ".join(f"of {value:.2g} in {name}" for name, value in least.items())
+        words = f"A difference {said} alone would have been shown 4 times in 5 (before correction for multiplicity)."
+        numbers = replace(numbers, detectable=min(least.values()) / len(samples.parts))
+    known = [found for found in needed if not math.isnan(found.both[0])]
+    if known:
+        fewest = min(known, key=lambda found: sum(found.both))
+        numbers = replace(numbers, rows_to_show_difference=_numbers(fewest, names))
+        purpose = "To show a difference as large as the one seen"
+        hopeless = sum(fewest.both) > _HOPELESS * sum(rows)
+        words += ruled_out(purpose, interval, "means") if hopeless else _rows_words(purpose, fewest, rows, names)
+    return Planning(words=words, numbers=numbers)
 
 
 def ruled_out(purpose: str, interval: Interval | None, kind: str) -> str:

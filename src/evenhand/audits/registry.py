@@ -31,6 +31,7 @@ class Hypothesis:
     null: str  # what is assumed until the data speak against it, without a margin
     margin: str = ""  # the same with a margin; empty where there is none
     default: str = "none"  # the margin by default
+    on_request: bool = False  # whether it is listed only where a finding of this measure is there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +98,12 @@ _ROWS = (
                 measure="difference or ratio of two groups",
                 null="Both groups have the same value of the metric, whatever else differs between them.",
                 margin="The difference (or the ratio) lies inside the margin.",
+            ),
+            Hypothesis(
+                measure="aod_abs",
+                null="Both groups have the same tpr, and both have the same fpr.",
+                margin="The mean of the absolute differences of tpr and fpr is at most the margin.",
+                on_request=True,
             ),
             Hypothesis(
                 measure="global",
@@ -207,7 +214,7 @@ _ROWS = (
     ),
     Audit(
         name="tail",
-        evidence=("LevelEvidence", "DifferenceEvidence"),
+        evidence=("LevelEvidence", "MeanEvidence", "DifferenceEvidence"),
         question="How badly is the worst-treated person disadvantaged for group membership alone?",
         needs=(needs.model, needs.rows, needs.groups, needs.features, needs.no_sampling_weights, needs.recorded_group),
         hypotheses=(
@@ -223,10 +230,42 @@ _ROWS = (
                 margin="It is not above the margin.",
                 default="0.01 of score",
             ),
+            Hypothesis(
+                measure="acd",
+                null="The mean change of score is 0.",
+                margin="It lies inside the margin.",
+                default="0.01 of score",
+                on_request=True,
+            ),
+            Hypothesis(
+                measure="cvar",
+                null="The mean of the worst share of changes of score is not above 0.",
+                margin="It is not above the margin.",
+                default="0.01 of score",
+                on_request=True,
+            ),
+            Hypothesis(
+                measure="acd_difference",
+                null="The mean change of score is the same in both groups.",
+                margin="The two means differ by no more than the margin.",
+                default="0.01 of score",
+                on_request=True,
+            ),
+            Hypothesis(
+                measure="cvar_difference",
+                null="The mean of the worst share of changes of score is the same in both groups.",
+                margin="The two means differ by no more than the margin.",
+                default="0.01 of score",
+                on_request=True,
+            ),
         ),
         measures={
             "ecd": "difference between groups of the worst change of score at one horizon",
             "return_level": "change of score exceeded once in the stated number of decisions",
+            "acd": "mean change of score",
+            "acd_difference": "difference between groups of the mean change of score",
+            "cvar": "mean of the worst share of changes of score",
+            "cvar_difference": "difference between groups of the mean of the worst share of changes of score",
         },
         method=(
             "Each person's score is computed twice, as recorded and with the group changed. How large a change one "

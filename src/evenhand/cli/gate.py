@@ -32,6 +32,9 @@ class Gate:
         if self.audit and finding.audit != self.audit:
             return False
         own = finding.measure
+        plain = own.removesuffix("_global").removesuffix("_ratio").removesuffix("_correlation")
+        if self.measure and plain in METRICS and plain != self.measure:
+            return False  # `aod_abs` is a metric of its own and no form of `aod`
         return not self.measure or own == self.measure or own.startswith((f"{self.measure}_", f"{self.measure}:"))
 
     def met_by(self, finding: Finding) -> bool:
@@ -111,7 +114,11 @@ def _measures(audit: str, plan: Plan, data: AuditData) -> Sequence[str]:
     if row.measures:
         declared = options_of(row.options).get("measure")
         one = declared and plan.sections[audit].get("measure", declared.default)
-        return [one] if isinstance(one, str) else tuple(row.measures)
+        if isinstance(one, str):
+            return [one]
+        requested = {h.measure for h in row.hypotheses if h.on_request}
+        chosen = plan.sections[audit].get("measures", ())
+        return [m for m in row.measures if m not in requested or m.partition("_")[0] in chosen]
     predicted = data.decision is not None, data.score is not None
     if asked is None and not any(predicted):  # the model decides, and then these are known
         predicted = True, True

@@ -263,6 +263,17 @@ def balanced_accuracy() -> Average:
     return Average((Rate((3,), (2, 3)), Rate((0,), (0, 1))), (0.5, 0.5))
 
 
+def average_odds() -> Average:
+    """Return the form of the mean of true and false positive rate, in the same four cells.
+
+    Examples
+    --------
+    >>> average_odds().value(np.array([40.0, 10.0, 5.0, 45.0])).round(3).tolist()
+    0.55
+    """
+    return Average((Rate((3,), (2, 3)), Rate((1,), (0, 1))), (0.5, 0.5))
+
+
 def f1_limits(successes: FloatArray, trials: FloatArray) -> Limits:
     """Return limits of two F1 values from Wilson limits of their Jaccard rates: F1 = 2 J / (1 + J).
 

@@ -97,6 +97,10 @@ class Samples(ABC):
         """Say which of these samples have no value; empty where all have one."""
         return " ".join(f"A group {why}." for why in dict.fromkeys(self.reason[k] for k in members) if why)
 
+    def difference(self, a: int, b: int) -> float:
+        """Return the difference that is tested: of the values, unless a class says otherwise."""
+        return float(self.estimate[a]) - float(self.estimate[b])
+
     def test(self, a: int, b: int, draws: Draws) -> TestResult:
         """Test that samples `a` and `b` have one value."""
         why = self._missing(a, b)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -27,6 +28,10 @@ def _mean(name: str, value: str, says: str, *, high: float = math.inf, **more: A
 
 def _balanced_accuracy(tn: FloatArray, fp: FloatArray, fn: FloatArray, tp: FloatArray) -> FloatArray:
     return (tp / (tp + fn) + tn / (tn + fp)) / 2
+
+
+def _average_odds(tn: FloatArray, fp: FloatArray, fn: FloatArray, tp: FloatArray) -> FloatArray:
+    return (tp / (tp + fn) + fp / (tn + fp)) / 2
 
 
 _POSITIVES, _NEGATIVES, _CHOSEN, _PASSED = (FN, TP), (TN, FP), (FP, TP), (TN, FN)
@@ -116,7 +121,40 @@ _ROWS = (
     ),
 )
 
-METRICS: Mapping[str, Metric] = MappingProxyType({m.name: m for m in _ROWS})
+
+def _compared(name: str, metric: str, compare: str, says: str) -> Metric:
+    """Return a metric under the name that its difference or ratio has in the literature."""
+    known = next(m for m in _ROWS if m.name == metric)
+    return replace(known, name=name, compare=compare, per_group=metric, says=says)
+
+
+_NAMED = (
+    _compared("spd", "selection_rate", "difference", "statistical parity difference: difference of selection_rate"),
+    _compared("di", "selection_rate", "ratio", "disparate impact: ratio of selection_rate"),
+    _compared("eod", "tpr", "difference", "equal opportunity difference: difference of tpr"),
+    Metric(
+        name="aod",
+        kind="table",
+        needs=_BOTH,
+        table=_average_odds,
+        compare="difference",
+        per_group="mean of tpr and fpr",
+        says="average odds difference: mean of the differences of tpr and fpr, with their signs",
+        empty="lacks rows with outcome 0 or outcome 1",
+    ),
+    Metric(
+        name="aod_abs",
+        kind="gaps",
+        needs=_BOTH,
+        parts=("tpr", "fpr"),
+        compare="difference",
+        per_group="mean of tpr and fpr",
+        says="average absolute odds difference: mean of the absolute differences of tpr and fpr",
+        empty="lacks rows with outcome 0 or outcome 1",
+    ),
+)
+
+METRICS: Mapping[str, Metric] = MappingProxyType({m.name: m for m in (*_ROWS, *_NAMED)})
 
 
 def resolve(metrics: Sequence[str | Metric] | str | Metric) -> tuple[Metric, ...]:

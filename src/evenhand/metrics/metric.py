@@ -26,7 +26,7 @@ class Metric:
     ----------
     name : str
         As used in calls, findings and the report.
-    kind : {"rate", "table", "mean", "auc", "calibration", "rows"}
+    kind : {"rate", "table", "gaps", "mean", "auc", "calibration", "rows"}
         Which inference serves it.
     needs : tuple of str
         Roles it reads: ``"outcome"``, ``"decision"``, ``"score"``.
@@ -44,6 +44,12 @@ class Metric:
         For a function of the table: takes tn, fp, fn, tp as arrays, returns the value.
     function : callable or None
         For a function of rows: takes a mapping of columns, returns one number.
+    parts : tuple of str
+        For gaps: the rates whose absolute differences are averaged.
+    compare : {"", "difference", "ratio"}
+        How two groups are compared, where the metric's name says so; empty: as the audit is asked.
+    per_group : str
+        What one group's value is called, where that is not the metric's name.
     low, high : float
         The metric's range.
     better : {"higher", "lower", "neither"}
@@ -65,6 +71,9 @@ class Metric:
     value: str = ""
     table: TableFunction | None = None
     function: RowFunction | None = None
+    parts: tuple[str, ...] = ()
+    compare: str = ""
+    per_group: str = ""
     low: float = 0.0
     high: float = 1.0
     better: str = "neither"

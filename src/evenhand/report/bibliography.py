@@ -129,4 +129,14 @@ SOURCES: dict[str, Source] = {
         "Permutation p-values should never be zero: calculating exact p-values when permutations are randomly drawn",
         "Statistical Applications in Genetics and Molecular Biology 9, article 39, 2010",
     ),
+    "rockafellar2000": Source(
+        "R. T. Rockafellar, S. Uryasev",
+        "Optimization of conditional value-at-risk",
+        "Journal of Risk 2, 21–41, 2000",
+    ),
+    "hartigan1969": Source(
+        "J. A. Hartigan",
+        "Using subsample values as typical values",
+        "Journal of the American Statistical Association 64, 1303–1317, 1969",
+    ),
 }

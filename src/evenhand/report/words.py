@@ -76,6 +76,7 @@ def tested(run: AuditRun) -> Table:
     'Both groups have the same value of the metric, whatever else differs between them.'
     """
     ran = [result.audit for result in run.results]
+    there = {finding.measure for finding in run.findings}
     return Table(
         title="What is assumed until the data speak against it",
         head=("Audit", "Finding", "Without a margin", "With a margin", "Margin by default"),
@@ -84,6 +85,7 @@ def tested(run: AuditRun) -> Table:
             for name, audit in AUDITS.items()
             if name in ran
             for h in audit.hypotheses
+            if not h.on_request or h.measure in there
         ),
     )
 

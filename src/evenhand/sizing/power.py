@@ -165,14 +165,14 @@ def _assumed(
         selection_rate=_two("selection_rate", selection_rate),
         spreads=_two("spread", spread),
     )
-    for metric in resolve(metrics):
+    for metric in _sizable(metrics):
         assumed = 0.0 if value is None and metric.kind == "mean" else value
         if assumed is None or not metric.low <= assumed <= metric.high:
             raise UsageError(
                 f"Metric `{metric.name}` needs `value`, the value assumed for the reference, between {metric.low:g} "
                 f"and {metric.high:g}; got {value}."
             )
-        shape = "balanced" if metric is METRICS["balanced_accuracy"] else metric.kind
+        shape = "balanced" if metric in (METRICS["balanced_accuracy"], METRICS["aod"]) else metric.kind
         cells = () if metric.kind != "rate" else metric.denominator
         limits = (metric.low, metric.high)
         design = assumed_design(metric.name, shape, cells, given, f1=metric.transform == "f1", limits=limits)
@@ -189,6 +189,7 @@ def _pilot(
 ) -> Iterator[_Part]:
     """Yield the design of each comparison that an audit of the pilot would make."""
     sums = Sums(data)
+    _sizable(metrics)
     for metric, attribute, a, b in comparisons(data, metrics, reference=reference, compare=compare, alpha=alpha):
         samples = samples_of(metric, sums, attribute)
         names = (attribute.group_name(a), attribute.group_name(b))
@@ -201,7 +202,7 @@ def _pilot(
     for metric in resolve(metrics):
         for name in data.continuous:
             found = row_values(metric, data)
-            if found is None or data.weight is not None:
+            if found is None or metric.compare or data.weight is not None:
                 continue  # the audit has no such correlation
             values, inside = found
             count = data.count[inside]
@@ -210,6 +211,19 @@ def _pilot(
             tau = math.sqrt(float(count.sum())) * r / test.statistic if test.statistic else None
             design = "The pilot's values do not vary." if math.isnan(r) else Correlation(tau)
             yield f"{metric.name}_correlation", (name,), (n,), 0.0, design
+
+
+def _sizable(metrics: Sequence[str | Metric] | str | Metric) -> tuple[Metric, ...]:
+    """Resolve metrics, and refuse those that no one difference of values describes."""
+    chosen = resolve(metrics)
+    for metric in chosen:
+        if metric.kind == "gaps":
+            parts = " and ".join(f"`{name}`" for name in metric.parts)
+            raise UsageError(
+                f"Metric `{metric.name}` cannot be sized: what is shown depends on which of {parts} differs. Size "
+                f"{parts} in its place; the smaller p-value of the two decides, as with two findings."
+            )
+    return chosen
 
 
 def _answer(

@@ -21,13 +21,22 @@ def data(rows=(150, 450), seed=0):
     )
 
 
-@pytest.mark.parametrize("metric", sorted(eh.METRICS))
-@pytest.mark.parametrize("margin", [None, 0.01, "ratio:0.99"])
+# Metrics whose name says how groups are compared take a margin of that kind only.
+KINDS = {None: "", 0.01: "difference", "ratio:0.99": "ratio"}
+ASKED = [
+    (metric.name, margin)
+    for metric in eh.METRICS.values()
+    for margin, kind in KINDS.items()
+    if metric.kind != "gaps" and (not kind or metric.compare in ("", kind))
+]
+
+
+@pytest.mark.parametrize(("metric", "margin"), ASKED)
 def test_every_metric_says_what_could_have_been_shown_and_how_many_rows_of_whom(metric, margin):
     result = eh.audit_group(data(), metric, margin=margin, alpha=0.001, n_resamples=199, rng=0)
     finding, numbers = result[0], result.evidence[0].sample_size
     assert finding.verdict == "inconclusive"
-    word = "ratio" if margin == "ratio:0.99" else "difference"
+    word = "ratio" if finding.measure.endswith("_ratio") else "difference"
     assert re.search(rf"A {word} of [-\d.e]+ would have been shown .*4 times in 5", finding.reason)
     asked = "difference as large as the one seen" if margin is None else "equivalence if the groups do not differ"
     key = "rows_to_show_difference" if margin is None else "rows_to_show_equivalence"
@@ -38,6 +47,22 @@ def test_every_metric_says_what_could_have_been_shown_and_how_many_rows_of_whom(
         assert f"would take more than 100 times the rows. Already ruled out: {word}s below" in finding.reason
     else:
         assert re.search(r"rows of (sex=F|both groups) |no number of rows suffices", finding.reason)
+    needed = numbers.rows_to_show_difference.at_this_ratio
+    assert needed["sex=M"] == pytest.approx(3 * needed["sex=F"], abs=3)
+    assert needed["sex=F"] > 150
+
+
+@pytest.mark.parametrize("margin", [None, 0.01])
+def test_the_absolute_odds_difference_says_it_of_each_rate_alone(margin):
+    result = eh.audit_group(data(), "aod_abs", margin=margin, alpha=0.001, rng=0)
+    finding, numbers = result[0], result.evidence[0].sample_size
+    assert finding.verdict == "inconclusive"
+    told = re.search(r"A difference of ([\d.]+) in tpr or of ([\d.]+) in fpr alone would have been", finding.reason)
+    for name, seen in zip(("tpr", "fpr"), told.groups(), strict=True):
+        # At the level of one of two tests that share the error.
+        alone = eh.audit_group(data(), name, alpha=1 - 0.999**0.5, rng=0).evidence[0].sample_size
+        assert float(seen) == pytest.approx(abs(alone.detectable), rel=0.05)
+    assert numbers.detectable == pytest.approx(min(map(float, told.groups())) / 2, rel=0.05)
     needed = numbers.rows_to_show_difference.at_this_ratio
     assert needed["sex=M"] == pytest.approx(3 * needed["sex=F"], abs=3)
     assert needed["sex=F"] > 150

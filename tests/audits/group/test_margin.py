@@ -67,7 +67,7 @@ def test_the_global_finding_never_contradicts_its_pairs(seed):
         assert everything.verdict == "equivalent"
 
 
-@pytest.mark.parametrize("metric", ["selection_rate", "mean_score", "auc", "balanced_accuracy"])
+@pytest.mark.parametrize("metric", ["selection_rate", "mean_score", "auc", "balanced_accuracy", "aod"])
 @pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
 def test_the_interval_misses_the_margin_just_when_the_p_value_says_so(metric, alternative):
     draw = np.random.default_rng(3)

@@ -2,9 +2,10 @@
 
 Hypotheses
     For a metric theta and groups a and b, H0: theta_a = theta_b, whatever else differs between the groups
-    (the weak null of the paper). Several groups are compared with a reference or in all pairs, and one global
-    test per metric asks whether all groups agree. With a margin, H0 is that the difference (or ratio) lies inside it;
-    of the global finding, that no two groups are farther apart.
+    (the weak null of the paper); of the mean absolute odds difference, H0: tpr is equal and so is fpr. Several groups
+    are compared with a reference or in all pairs, and one global test per metric asks whether all groups agree. With a
+    margin, H0 is that the difference (or ratio) lies inside it; of the global finding, that no two groups are farther
+    apart.
 Statistic
     The difference of the groups' values divided by its standard error, recomputed on every permutation.
 Reference distribution
@@ -15,6 +16,8 @@ Reference distribution
     ==================  ====================================  ==========================================
     rates, F1           rows in the metric's denominator      exact: hypergeometric, summed
     balanced accuracy   rows of one outcome                   restricted score statistic, drawn
+    aod                 none: the laws of both rates          exact deviates of tpr and fpr, profiled
+    aod_abs             none: the laws of both rates          exact: smaller of two independent p-values
     AUC                 rows of one outcome                   DeLong variance, drawn or normal limit
     means of scores     all rows                              Welch statistic, drawn or t limit
     ==================  ====================================  ==========================================
@@ -130,17 +133,18 @@ def _questions(data: AuditData, setting: GroupSetting, draws: Draws) -> Iterator
     """Ask each metric of each attribute: every pair, and all groups at once where there are more than two."""
     say, sums = setting.say, Sums(data)
     for metric in setting.metrics:
+        asked = replace(setting, ratio=metric.compare == "ratio" if metric.compare else setting.ratio)
         named = replace(draws, name=f"group/{metric.name}")
         for attribute in data.attributes:
             say(f"group: {metric.name} by {attribute.name}")
             samples = samples_of(metric, sums, attribute)
             for a, b in _pairs(attribute, setting):
-                yield compare_pair(metric, attribute, samples, a, b, setting, named)
+                yield compare_pair(metric, attribute, samples, a, b, asked, named)
             if len(attribute.labels) > 2:
-                yield compare_all(metric, attribute, samples, setting, named)
+                yield compare_all(metric, attribute, samples, asked, named)
         for name in data.continuous:
             say(f"group: {metric.name} by {name}")
-            yield correlate(metric, data, name, setting, named)
+            yield correlate(metric, data, name, asked, named)
 
 
 def _pairs(attribute: Attribute, setting: GroupSetting) -> list[tuple[int, int]]:

@@ -20,6 +20,7 @@ from evenhand.audits.group.samples import row_values
 from evenhand.audits.margin import Margin, pvalue_beyond
 from evenhand.inference.correlation import correlation_interval, correlation_test
 from evenhand.inference.pvalues import TestResult
+from evenhand.inference.rates.gaps import RateGaps
 from evenhand.inference.samples import Draws, Samples
 from evenhand.intake import Attribute, AuditData
 from evenhand.metrics import Metric
@@ -66,22 +67,21 @@ def compare_pair(
     value_a, value_b = float(samples.estimate[a]), float(samples.estimate[b])
     reason = _undefined([(names[0], samples.reason[a]), (names[1], samples.reason[b])])
     if not reason and options.ratio and value_b == 0:
-        reason = f"The ratio is undefined: {metric.name} of `{names[1]}` is 0."
+        reason = f"The ratio is undefined: {metric.per_group or metric.name} of `{names[1]}` is 0."
     if reason:
         return _not_computable(metric, measure, names, counts, reason)
-    estimate = value_a / value_b if options.ratio else value_a - value_b
+    estimate = value_a / value_b if options.ratio else samples.difference(a, b)
     test = samples.test(a, b, draws)
     if math.isnan(test.pvalue):
         why = " ".join(test.warnings) or "The test's statistic is undefined on these data."
         return _not_computable(metric, measure, names, counts, why)
     interval_at = partial(_interval, samples, a, b, options.ratio, draws)
     interval = interval_at(options.level)
-    word = f"a ratio of {estimate:.3f}" if options.ratio else f"a difference of {estimate:+.3f}"
     margin = options.margin
     planned = plan_pair(samples, (a, b), names, options, interval)
     evidence = replace(
         _test_evidence(test),
-        fact=f"{metric.name} is {value_a:.3f} for {names[0]} and {value_b:.3f} for {names[1]}: {word}.",
+        fact=_fact(metric, samples, (a, b), names, estimate, ratio=options.ratio),
         values={names[0]: value_a, names[1]: value_b},
         planning=planned.words,
         sample_size=planned.numbers,
@@ -102,6 +102,22 @@ def compare_pair(
         counts=counts,
     )
     return Raw(finding=finding, evidence=evidence, pair=(metric.name, attribute.name, a, b), interval_at=interval_at)
+
+
+def _fact(
+    metric: Metric, samples: Samples, pair: tuple[int, int], names: Sequence[str], estimate: float, *, ratio: bool
+) -> str:
+    """Say the values of both groups and how they compare."""
+    parts: Mapping[str, Samples] = {metric.per_group or metric.name: samples}
+    word = f"a ratio of {estimate:.3f}" if ratio else f"a difference of {estimate:+.3f}"
+    if isinstance(samples, RateGaps):
+        parts, word = samples.parts, f"a mean absolute difference of {estimate:.3f}"
+    said = "; ".join(
+        f"{name} is {float(part.estimate[pair[0]]):.3f} for {names[0]} and {float(part.estimate[pair[1]]):.3f} for "
+        f"{names[1]}"
+        for name, part in parts.items()
+    )
+    return f"{said}: {word}."
 
 
 def _interval(samples: Samples, a: int, b: int, ratio: bool, draws: Draws, level: float) -> Interval:
@@ -163,10 +179,15 @@ def compare_all(metric: Metric, attribute: Attribute, samples: Samples, options:
     smallest, largest = float(values.min()), float(values.max())
     lowest, highest = members[int(np.argmin(values))], members[int(np.argmax(values))]
     left_out = [(n, samples.reason[k]) for k, n in enumerate(names) if k not in members]
+    apart = largest - smallest
     fact = (
-        f"{metric.name} ranges from {smallest:.3f} ({names[lowest]}) to {largest:.3f} ({names[highest]}) "
-        f"over {len(members)} groups."
+        f"{metric.per_group or metric.name} ranges from {smallest:.3f} ({names[lowest]}) to {largest:.3f} "
+        f"({names[highest]}) over {len(members)} groups."
     )
+    if isinstance(samples, RateGaps):
+        one, two = samples.farthest(members)
+        apart = samples.difference(one, two)
+        fact = f"The largest {metric.name} of two of {len(members)} groups is {apart:.3f} ({names[one]}, {names[two]})."
     if left_out:
         fact += f" Left out: {_undefined(left_out)}"
     margin = options.margin
@@ -190,7 +211,7 @@ def compare_all(metric: Metric, attribute: Attribute, samples: Samples, options:
         audit="group",
         measure=measure,
         groups=names,
-        estimate=largest - smallest if not options.ratio else smallest / largest if largest else math.nan,
+        estimate=apart if not options.ratio else smallest / largest if largest else math.nan,
         pvalue=pvalue,
         margin=None if margin is None else margin.value,
         counts=counts,
@@ -205,18 +226,18 @@ def _all_pairs(samples: Samples, members: Sequence[int], margin: Margin, draws: 
     where an estimate lies outside.
     """
     pairs = list(combinations(members, 2))
-    value = samples.estimate
-    apart = [(a, b) for a, b in pairs if not _within(float(value[a]), float(value[b]), margin)]
+    apart = [(a, b) for a, b in pairs if not _within(samples, a, b, margin)]
     both = replace(draws, alternative="two-sided")
     if apart:
         return min(1.0, len(pairs) * min(_beyond(samples, a, b, margin, both) for a, b in apart)), 1.0
     return 1.0, max(_inside(samples, a, b, margin, both) for a, b in pairs)
 
 
-def _within(a: float, b: float, margin: Margin) -> bool:
+def _within(samples: Samples, a: int, b: int, margin: Margin) -> bool:
     if not margin.ratio:
-        return margin.low <= a - b <= margin.high
-    return a == b if b == 0 else margin.low <= a / b <= margin.high
+        return margin.low <= samples.difference(a, b) <= margin.high
+    one, two = float(samples.estimate[a]), float(samples.estimate[b])
+    return one == two if two == 0 else margin.low <= one / two <= margin.high
 
 
 def correlate(metric: Metric, data: AuditData, name: str, options: Options, draws: Draws) -> Raw:
@@ -239,6 +260,12 @@ def correlate(metric: Metric, data: AuditData, name: str, options: Options, draw
         Its estimate is Pearson's correlation.
     """
     measure = f"{metric.name}_correlation"
+    if metric.compare:
+        reason = (
+            f"{metric.name} compares groups, so it has no correlation with `{name}`; ask for `tpr`, `fpr` or "
+            f"`selection_rate`, or cut `{name}` into groups."
+        )
+        return _not_computable(metric, measure, (name,), {}, reason)
     found = row_values(metric, data)
     if found is None:
         reason = (

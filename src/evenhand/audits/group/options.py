@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from evenhand.audits.margin import Margin, check_reach, parse_margin
 from evenhand.audits.options import ThreadedOptions, option
+from evenhand.errors import UsageError
 from evenhand.inference.pvalues import ALTERNATIVES
 from evenhand.metrics import Metric, resolve
 
@@ -35,7 +36,8 @@ class GroupOptions(ThreadedOptions):
     )
     ratio: bool = option(
         False,
-        "Report ratios instead of differences. The p-value is the same: equal values have difference 0 and ratio 1.",
+        "Report ratios instead of differences, where a metric's name does not say which. The p-value is the same: "
+        "equal values have difference 0 and ratio 1.",
         offer=(True, "ratios in place of differences"),
     )
     margin: float | str | Margin | None = option(
@@ -71,6 +73,23 @@ class GroupOptions(ThreadedOptions):
         margin = parse_margin(self.margin)
         for metric in () if self.metrics is None else resolve(self.metrics):
             check_reach(margin, metric.name, metric.high - metric.low)
+            _check_comparison(metric, margin, self.alternative)
+
+
+def _check_comparison(metric: Metric, margin: Margin | None, alternative: str) -> None:
+    """Refuse a margin of the other kind, and a direction where there is none."""
+    if margin is not None and metric.compare and margin.ratio != (metric.compare == "ratio"):
+        kind, other = ("ratio", "difference") if margin.ratio else ("difference", "ratio")
+        allowed = "a difference such as 0.05" if metric.compare == "difference" else "a ratio such as `ratio:0.9`"
+        raise UsageError(
+            f"Metric `{metric.name}` is a {other} of two groups and the margin of {margin.value:g} is for a {kind}. "
+            f"Give {allowed}, or audit `{metric.name}` apart."
+        )
+    if metric.kind == "gaps" and alternative != "two-sided":
+        raise UsageError(
+            f"Metric `{metric.name}` has no direction, so `alternative` cannot be `{alternative}`. Leave it at "
+            "`two-sided`, or ask for `aod`, which has a sign."
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,9 +12,11 @@ from evenhand.arrays import AnyArray, BoolArray, FloatArray
 from evenhand.errors import DataError
 from evenhand.inference.auc import AucSamples
 from evenhand.inference.calibration import CalibrationSamples
-from evenhand.inference.count_functions import balanced_accuracy
+from evenhand.inference.count_functions import average_odds, balanced_accuracy
 from evenhand.inference.count_tables import TableSamples
 from evenhand.inference.means import MeanSamples
+from evenhand.inference.rates.averages import RateAverage
+from evenhand.inference.rates.gaps import RateGaps
 from evenhand.inference.rates.samples import RateSamples
 from evenhand.inference.rates.weighted import WeightedRateSamples
 from evenhand.inference.rows import RowSamples
@@ -23,6 +25,9 @@ from evenhand.intake import Attribute, AuditData
 from evenhand.intake.summed_values import VALUES
 from evenhand.metrics import METRICS, Metric
 from evenhand.summaries import SortedRecords, Sums, cells_of, weight_sums
+
+# Kinds of metric that take no sampling weights, with a metric that does.
+_UNWEIGHTED = {"calibration": "mean_residual", "gaps": "aod"}
 
 
 def check_needs(metric: Metric, data: AuditData) -> None:
@@ -53,10 +58,10 @@ def check_needs(metric: Metric, data: AuditData) -> None:
             f"Metric `{metric.name}` needs scores between 0 and 1; column `{data.columns.get('score', 'score')}` has "
             "values outside. Rescale it, or use `auc`, which needs only the order of the scores."
         )
-    if metric.kind == "calibration" and data.weight is not None:
+    if metric.kind in _UNWEIGHTED and data.weight is not None:
         raise DataError(
             f"Metric `{metric.name}` does not take sampling weights. Leave it out of `metrics`, or use "
-            "`mean_residual`, which does."
+            f"`{_UNWEIGHTED[metric.kind]}`, which does."
         )
     if metric.kind == "rows" and data.moments is not None:
         raise DataError(
@@ -153,8 +158,19 @@ def _weighted_rate(metric: Metric, sums: Sums, attribute: Attribute) -> Samples:
 def _table_samples(metric: Metric, sums: Sums, attribute: Attribute) -> Samples:
     if sums.data.weight is not None:
         return _weighted_table(metric, sums, attribute)
+    if metric is METRICS["aod"]:
+        return RateAverage(sums.confusion(attribute), average_odds(), empty_reason=metric.empty)
     form = balanced_accuracy() if metric is METRICS["balanced_accuracy"] else metric
     return TableSamples(sums.confusion(attribute), form, empty_reason=metric.empty)
+
+
+def _gap_samples(metric: Metric, sums: Sums, attribute: Attribute) -> Samples:
+    table = sums.confusion(attribute)
+    parts = {
+        name: RateSamples(table, numerator=METRICS[name].numerator, denominator=METRICS[name].denominator)
+        for name in metric.parts
+    }
+    return RateGaps(parts, empty_reason=metric.empty)
 
 
 def _weighted_table(metric: Metric, sums: Sums, attribute: Attribute) -> Samples:
@@ -253,6 +269,7 @@ def _rows(
 _MAKERS: dict[str, Callable[[Metric, Sums, Attribute], Samples]] = {
     "rate": _rate_samples,
     "table": _table_samples,
+    "gaps": _gap_samples,
     "mean": _mean_samples,
     "auc": _auc_samples,
     "calibration": _calibration_samples,

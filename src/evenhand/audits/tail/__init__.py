@@ -3,10 +3,13 @@
 Hypotheses
     The level of a group at a horizon of m decisions is the change of score that one decision in m exceeds when a person
     is recorded as the other group. For one group, H0: the level is at most the margin (by default one point of score,
-    0.01). For groups a and b, H0: their levels at one common horizon differ by at most the margin (ECD).
+    0.01). For groups a and b, H0: their levels at one common horizon differ by at most the margin (ECD). On request:
+    the mean change (ACD), H0: it lies inside the margin; the mean of the worst share of changes (CVaR), H0: it is at
+    most the margin; and of both the difference between the groups, H0: it lies inside the margin.
 Statistic
     One group: how many rows lie above the margin. Two groups: the counts above the two levels, as normal deviates,
-    added in squares, at the value of the reference's level that suits the hypothesis best.
+    added in squares, at the value of the reference's level that suits the hypothesis best. Means: over their standard
+    error (`inference.one_mean`, `inference.means`).
 Reference distribution
     The binomial law of a count, exact whatever the form of the tail, with steps and ties; for two groups chi-square of
     one degree for the smallest sum. The fit never decides. Beyond the rows it gives the level and its upper limit:
@@ -57,6 +60,7 @@ from evenhand.audits.tail.findings import (
     refused,
 )
 from evenhand.audits.tail.group_tail import GroupTail, Request, group_tail
+from evenhand.audits.tail.mean_findings import mean_findings
 from evenhand.audits.tail.options import TailOptions, TailSetting
 from evenhand.errors import DataError, UsageError
 from evenhand.generators import extend_tail
@@ -84,7 +88,8 @@ def audit_tail(data: AuditData, asked: TailOptions) -> AuditResult:
     Returns
     -------
     AuditResult
-        Per pair of groups a finding ``"ecd"`` and, for each of the two, a finding ``"return_level"``.
+        Per pair of groups a finding ``"ecd"`` and, for each of the two, a finding ``"return_level"``; on request
+        ``"acd_difference"`` and ``"acd"``, ``"cvar_difference"`` and ``"cvar"``.
 
     Examples
     --------
@@ -140,6 +145,7 @@ def _questions(data: AuditData, attribute: Attribute, scores: Scores, options: T
         level=options.level,
         draws=options.n_resamples,
         seed=options.seed,
+        share=options.cvar_share,
         k=options.k,
         printed=options.printed,
     )
@@ -156,11 +162,18 @@ def _questions(data: AuditData, attribute: Attribute, scores: Scores, options: T
                 horizon,
                 request,
             )
+            if "ecd" not in options.asked_for:
+                found.append(group)
+                continue
             mine = attribute.codes == own
             people = {n: np.repeat(c[mine], data.count[mine]) for n, c in data.features.items()}
             found.append(_extended(group, people, partial(_change, scores, other), horizon, options))
-        yield difference_finding(found[0], found[1], horizon, options)
-        yield from (level_finding(group, horizon, options) for group in found)
+        for measure in options.asked_for:
+            if measure == "ecd":
+                yield difference_finding(found[0], found[1], horizon, options)
+                yield from (level_finding(group, horizon, options) for group in found)
+            else:
+                yield from mean_findings(measure, found[0], found[1], options)
 
 
 def _group_scores(

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from evenhand.audits.tail.group_tail import CVAR_SHARE, HORIZONS, GroupTail, Level
+from evenhand.audits.tail.group_tail import HORIZONS, GroupTail, Level
 from evenhand.kernels.extremes.pareto_tail import quantile_plot
 from evenhand.results.evidence import Ends, Evidence, Part
 
@@ -170,6 +170,14 @@ class DifferenceEvidence(Evidence):
     groups: Mapping[str, TailShown] | None = None
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MeanEvidence(Evidence):
+    """Of the mean of the worst share of changes; a share of 1 is everybody, the ACD."""
+
+    share: float
+    threshold: Mapping[str, float] | None = None
+
+
 def summary(group: GroupTail, horizon: float, level: float, span: float) -> TailShown:
     """Return everything about one group that a report shows or a reader may check.
 
@@ -193,7 +201,7 @@ def summary(group: GroupTail, horizon: float, level: float, span: float) -> Tail
         rows=n,
         horizon=horizon,
         acd=group.acd,
-        cvar=TailMean(share=CVAR_SHARE, value=group.cvar),
+        cvar=TailMean(share=group.share, value=group.cvar),
         observed_maximum=LargestSeen(
             value=float(group.cd[0]) if n else math.nan,
             # None of n rows lies above it: with 95 % confidence at most 3 in n do.

@@ -168,4 +168,6 @@ def refused(attribute: Attribute, options: TailSetting, reason: str) -> Iterator
             names = (attribute.group_name(a), attribute.group_name(b))
             counts = {attribute.group_name(c): {"rows": int((attribute.codes == c).sum())} for c in (a, b)}
             said = reason.rstrip(".") + "."
-            yield not_computable("tail", "ecd", names, said, counts=counts, evidence=DifferenceEvidence())
+            for measure in options.asked_for:
+                name = measure if measure == "ecd" else f"{measure}_difference"
+                yield not_computable("tail", name, names, said, counts=counts, evidence=DifferenceEvidence())

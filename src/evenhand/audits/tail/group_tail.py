@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.arrays import FloatArray
+from evenhand.inference.one_mean import tail_rows
 from evenhand.inference.quantiles import level_interval, sample_level
 from evenhand.kernels.extremes.exponentiality import ExponentialityTest, exponentiality
 from evenhand.kernels.extremes.logit_peak import Peak, find_peak, largest_change, logit_shift
@@ -49,6 +50,7 @@ class GroupTail:
     other: str
     cd: FloatArray  # (rows,): counterfactual discrimination, sorted downwards; observed rows only
     ceiling: float  # the largest change that is possible
+    share: float = CVAR_SHARE  # of the people whose mean change is the CVaR
     shift: float = math.nan  # of the log-odds, where it is the same for everybody (a logistic model); else NaN
     ties: Ties | None = None  # of the largest values; None when there are too few rows
     # test, printed: with calibrated limits, and with the limits as printed.
@@ -76,8 +78,8 @@ class GroupTail:
 
     @property
     def cvar(self) -> float:
-        """Mean of the worst twentieth."""
-        return float(self.cd[: max(1, math.ceil(CVAR_SHARE * self.cd.size))].mean()) if self.cd.size else math.nan
+        """Mean of the worst share."""
+        return float(tail_rows(self.cd, self.share)[0].mean()) if self.cd.size else math.nan
 
     def inside(self, horizon: float, level: float) -> bool:
         """Say whether the rows alone bound the level at a horizon from both sides."""
@@ -141,6 +143,7 @@ class Request:
     level: float  # coverage of the intervals
     draws: int  # samples of the fitted law that check it
     seed: int  # for checks and intervals
+    share: float = CVAR_SHARE  # of the people whose mean change is the CVaR
     k: int | None = None  # excesses; None lets the exponentiality test choose
     printed: bool = False  # judge by the printed limits
 
@@ -182,7 +185,9 @@ def group_tail(
     ceiling = asked.upper if math.isnan(shift) else max(largest_change(shift), float(cd[0]))
     rng = stream(asked.seed, "tail/checks")
     peak = find_peak(before, shift, rng) if shift > 0 else None
-    counted = GroupTail(name=name, other=other, cd=cd, ceiling=ceiling, shift=shift, seed=asked.seed, peak=peak)
+    counted = GroupTail(
+        name=name, other=other, cd=cd, ceiling=ceiling, shift=shift, share=asked.share, seed=asked.seed, peak=peak
+    )
     if cd.size < asked.least_rows:
         return replace(counted, doubt=f"`{name}` has {cd.size:,} rows; a fit needs at least {asked.least_rows}")
     ties = count_ties(cd, asked.k or 50)

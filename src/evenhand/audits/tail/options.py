@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from evenhand.audits.margin import parse_margin
 from evenhand.audits.options import REQUIRED, IntervalOptions, option
-from evenhand.errors import UsageError
+from evenhand.errors import UsageError, near_matches
 from evenhand.models.counterfactual import Flip
+
+MEASURES = ("ecd", "acd", "cvar")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +41,17 @@ class TailOptions(IntervalOptions):
         None,
         "The group others are compared with; the largest by default.",
         kind="mapping of str to str, or str, optional",
+    )
+    measures: str | Sequence[str] = option(
+        ("ecd",),
+        'What is tested: "ecd" the worst changes at a horizon, "acd" the mean change, "cvar" the mean of the worst '
+        "share of changes. Each asks about both groups and their difference and costs error budget, so one is the "
+        "default.",
+        kind="sequence of str",
+        offer=(["ecd", "acd", "cvar"], "also the mean change, and the mean of the worst share of changes"),
+    )
+    cvar_share: float = option(
+        0.05, "The share of people, those with the largest changes, whose mean change `cvar` is.", between=(0, 1)
     )
     horizon: float | None = option(
         None,
@@ -80,11 +93,24 @@ class TailOptions(IntervalOptions):
     )
     time_limit: float = option(60.0, "Seconds that generating may take per group.", above=0)
     n_resamples: int = option(
-        999, "Samples of the fitted law that check it, at most 199 of them. Verdicts use no random draws.", least=99
+        999,
+        "Samples of the fitted law that check it, at most 199 of them; and the sign flips and permutations of the "
+        "means, up to ten times as many. The other verdicts use no random draws.",
+        least=99,
     )
 
+    @property
+    def asked_for(self) -> tuple[str, ...]:
+        """The measures, each once."""
+        return tuple(dict.fromkeys([self.measures] if isinstance(self.measures, str) else self.measures))
+
     def check(self) -> None:
-        """Refuse a margin that is not understood, or a ratio."""
+        """Refuse a margin that is not understood, or a ratio, and measures that are not known."""
+        for name in self.asked_for:
+            if name not in MEASURES:
+                raise UsageError(f"`measures` holds `{name}`.{near_matches(str(name), MEASURES)}")
+        if not self.asked_for:
+            raise UsageError("`measures` is empty. Name at least one of `ecd`, `acd` and `cvar`.")
         bounds = None if self.margin in ("default", None, 0) else parse_margin(self.margin)
         if bounds is not None and bounds.ratio:
             raise UsageError(f"The tail audit takes a difference as margin, such as 0.05; got `{self.margin}`.")

@@ -142,3 +142,63 @@ def planning_sentence(interval: Interval) -> str:
 def _short(value: float) -> str:
     """Write a change of score with three digits; rounding errors of the model are no change."""
     return f"{0.0 if abs(value) < 1e-9 else value:.3g}"
+
+
+def mean_sentence(
+    group: GroupTail, value: float, share: float, interval: Interval, margin: float, *, high_is_good: bool
+) -> str:
+    """Say by how much scores would change on average, or among the worst share.
+
+    Parameters
+    ----------
+    group : GroupTail
+        The group.
+    value : float
+        The mean.
+    share : float
+        Of the people; 1 for all.
+    interval : Interval
+        Of the mean.
+    margin : float
+        A mean of the worst share up to this is no disadvantage.
+    high_is_good : bool
+        Whether a higher score is the better one.
+
+    Returns
+    -------
+    str
+    """
+    better, worse = ("rise", "fall") if high_is_good else ("fall", "rise")
+    whose = f"the scores of `{group.name}`"
+    if share < 1:
+        whose = f"the scores of the {100 * share:.3g} % of `{group.name}` with the largest change"
+    ends = f"{interval.level:.0%} interval {_ends(interval.low, interval.high)}"
+    digits = digits_for(interval.high - interval.low)
+    how = f"{better if value >= 0 else worse} by {abs(value):.{digits}f} on average"
+    sign = "" if value >= 0 else f"mean {value:.{digits}f}, "
+    low = f"; a mean of at most {margin:g} is no disadvantage, however low" if share < 1 and value < 0 else ""
+    return f"Had they been recorded as `{group.other}`, {whose} would {how} ({sign}{ends}){low}."
+
+
+def means_sentence(a: GroupTail, b: GroupTail, values: tuple[float, float], share: float) -> str:
+    """Say how the mean changes of two groups differ.
+
+    Parameters
+    ----------
+    a, b : GroupTail
+        The group and its reference.
+    values : tuple of float
+        Their means.
+    share : float
+        Of the people; 1 for all.
+
+    Returns
+    -------
+    str
+    """
+    whose = "The mean change" if share == 1 else f"Among the {100 * share:.3g} % with the largest change, the mean"
+    one, two = values
+    return (
+        f"{whose} by being recorded as the other group is {_short(one)} for `{a.name}` and {_short(two)} for "
+        f"`{b.name}`: a difference of {one - two:+.3g}."
+    )

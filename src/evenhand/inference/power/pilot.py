@@ -11,6 +11,7 @@ from evenhand.inference.calibration import CalibrationSamples
 from evenhand.inference.count_functions import Average
 from evenhand.inference.count_tables import TableSamples
 from evenhand.inference.power.designs import Aucs, Binomials, CalibrationErrors, Design, Means, auc_variance
+from evenhand.inference.rates.averages import RateAverage
 from evenhand.inference.rates.samples import RateSamples
 from evenhand.inference.samples import Samples
 
@@ -46,8 +47,9 @@ def design_of(samples: Samples, a: int, b: int, *, exact: bool = True) -> Design
         if samples.transformed:
             one, two = (((c["denominator"] + c["numerator"]) / c["rows"],) for c in counts)
         return Binomials((one, two), f1=samples.transformed, exact=exact)
-    if isinstance(samples, TableSamples) and isinstance(samples.form, Average):
-        form, tables = samples.form, samples.table[[a, b]].astype(np.float64)
+    whole = samples.tables if isinstance(samples, RateAverage) else samples
+    if isinstance(whole, TableSamples) and isinstance(whole.form, Average):
+        form, tables = whole.form, whole.table[[a, b]].astype(np.float64)
         trials = np.stack([tables[:, list(r.denominator)].sum(1) for r in form.rates], -1)  # (2, m)
         rates = np.stack([r.value(tables) for r in form.rates], -1)
         shares = (trials / tables.sum(1, keepdims=True)).tolist()

@@ -94,6 +94,14 @@ class Curve:
         place = -math.inf if self.ratio and value == 0 else math.log(value) if self.ratio else value
         return math.exp(float(np.interp(place, side.at, side.pvalue)))
 
+    def log_pvalues(self, differences: FloatArray) -> FloatArray:
+        """Return the logarithms of the two-sided p-values of differences between -1 and 1."""
+        below, above = (
+            np.zeros(differences.shape) if side is None else np.interp(differences, side.at, side.pvalue)
+            for side in self.sides
+        )
+        return np.where(differences == self.estimate, 0.0, np.where(differences > self.estimate, above, below))
+
     def interval(self, level: float) -> tuple[float, float]:
         """Return the values whose p-value is above one minus the level.
 
