@@ -170,7 +170,6 @@ class DifferenceEvidence(Evidence):
     groups: Mapping[str, TailShown] | None = None
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class MeanEvidence(Evidence):
     """Of the mean of the worst share of changes; a share of 1 is everybody, the ACD."""
 
