@@ -77,7 +77,8 @@ def calibration() -> str:
     ]
     text = [
         f"{len(designs)} designs; {stored['replications']:,} simulated data sets for each, of which the first "
-        f"{stored['intervals']:,} get intervals. Size: how often a true null is rejected at 5 %, 1 % and 0.1 %, as "
+        f"{stored['intervals']:,} get intervals (of `aod` 200 data sets, all with intervals, and of `aod_abs` 20 "
+        "intervals a design). Size: how often a true null is rejected at 5 %, 1 % and 0.1 %, as "
         "mean over the designs and in the worst of them. Coverage: how often the 95 % interval holds the truth, on "
         "average. A ratio's coverage is taken over designs with at least five expected successes in the second group: "
         "with fewer it is often undefined. `tpr`, `tnr`, `fdr`, `npv`, `accuracy` and `error_rate` are the complements "
