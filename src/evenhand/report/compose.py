@@ -50,20 +50,12 @@ def compose(run: AuditRun, *, title: str = "Audit report") -> Document:
     if named == "gatekeeping" and len(run.results) == 1:
         named = "holm"  # one audit has no gate
     correction, by = words.CORRECTIONS.get(named, (named, ()))
-    drawn, told = _drawn(run), set(first_findings(run.findings, Detail().evidence))
-    sections = []
-    number = 0
+    drawn, explained = _drawn(run), set(first_findings(run.findings, Detail().evidence))
+    answers = _MOST_ANSWERS * (1 + (len(run.results) == 1))
+    sections: list[Section] = []
     for result in run.results:
-        sections.append(
-            _section(
-                _without(result, run.data["notes"]),
-                number,
-                drawn,
-                told,
-                _MOST_ANSWERS * (1 + (len(run.results) == 1)),
-            )
-        )
-        number += len(result)
+        number = sum(len(section.entries) for section in sections)
+        sections.append(_section(_without(result, run.data["notes"]), number, drawn, explained, answers))
     keys = list(dict.fromkeys([*(key for s in sections for key in s.sources), *by]))
     if any(f.margin is not None for f in run.findings):
         keys.append("schuirmann1987")
@@ -128,17 +120,17 @@ def _drawn(run: AuditRun) -> set[int]:
     return set(able[:_MOST_NULLS])
 
 
-def _without(result: AuditResult, told: Sequence[str]) -> AuditResult:
+def _without(result: AuditResult, said: Sequence[str]) -> AuditResult:
     """Leave out the notes that the report gives once, with the data."""
-    return replace(result, notes=tuple(note for note in result.notes if note not in told))
+    return replace(result, notes=tuple(note for note in result.notes if note not in said))
 
 
-def _section(result: AuditResult, start: int, drawn: set[int], told: set[int], answers: int) -> Section:
+def _section(result: AuditResult, start: int, drawn: set[int], explained: set[int], answers: int) -> Section:
     entries = tuple(
         Entry(
             key=f"finding-{start + j + 1}",
             finding=f,
-            blocks=evidence_blocks(f, e, drawn=start + j in drawn) if start + j in told else (),
+            blocks=evidence_blocks(f, e, drawn=start + j in drawn) if start + j in explained else (),
             interval=e.verdict_interval,
             inside=math.nan if e.equivalence_pvalue_adjusted is None else e.equivalence_pvalue_adjusted,
         )
@@ -156,21 +148,6 @@ def _section(result: AuditResult, start: int, drawn: set[int], told: set[int], a
         method=AUDITS[result.audit].method,
         sources=AUDITS[result.audit].sources,
     )
-
-
-def _figures(result: AuditResult) -> list[Block]:
-    """Draw what is an audit's own; the file that does is loaded when it is needed, for it loads the audit."""
-    if result.audit == "group":
-        from evenhand.report.sections.group import blocks
-    elif result.audit == "projection":
-        from evenhand.report.sections.projection import blocks
-    elif result.audit == "individual":
-        from evenhand.report.sections.individual import blocks
-    elif result.audit == "proxy":
-        from evenhand.report.sections.proxy import blocks
-    else:
-        from evenhand.report.sections.tail import blocks
-    return blocks(result)
 
 
 def _answers(result: AuditResult, most: int) -> tuple[str, ...]:
@@ -232,14 +209,14 @@ def _facts(run: AuditRun) -> Table:
         rows.append(("Fingerprint of the plan", str(run.plan["hash"])))
     rows += [(f"Version of {name}", version) for name, version in run.versions.items()]
     for result in run.results:
-        told = [f"{k} = {_told(v)}" for k, v in result.options.items() if v not in (None, [], {}, "")]
-        rows.append((f"Options of {result.audit}", "; ".join(told)))
+        given = [f"{k} = {_plainly(v)}" for k, v in result.options.items() if v not in (None, [], {}, "")]
+        rows.append((f"Options of {result.audit}", "; ".join(given)))
     return Table(title="To repeat this run", head=("What", "Value"), rows=tuple(rows))
 
 
-def _told(value: Any) -> str:
+def _plainly(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{k}: {_told(v)}" for k, v in value.items())
+        return ", ".join(f"{k}: {_plainly(v)}" for k, v in value.items())
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return ", ".join(_told(v) for v in value)
+        return ", ".join(_plainly(v) for v in value)
     return shown(value) if isinstance(value, float) else str(value)

@@ -112,6 +112,11 @@ def axis(field: str, title: str, **more: Any) -> dict[str, Any]:
     return {"field": field, "type": "quantitative", "title": title, **more}
 
 
+def word(field: str, title: str) -> dict[str, str]:
+    """Return a channel of names, such as a line of a tooltip, with a plain title."""
+    return {"field": field, "type": "nominal", "title": title}
+
+
 def rule(value: float, channel: str = "x", *, dashed: bool = False) -> dict[str, Any]:
     """Return a layer with one line at a value.
 
@@ -177,8 +182,7 @@ def forest(
     3
     """
     y = {"field": "label", "type": "nominal", "sort": None, "title": None, "axis": {"ticks": False, "domain": False}}
-    tip: list[dict[str, Any]] = [{"field": "label", "type": "nominal", "title": "compared"}]
-    tip += [{"field": n, "type": "quantitative", "title": n, "format": ".4f"} for n in ("estimate", "low", "high")]
+    tip = [word("label", "compared"), *(axis(name, name, format=".4f") for name in ("estimate", "low", "high"))]
     columns = {"label": label, "estimate": "Estimate", "low": "Low", "high": "High"}
     look: dict[str, Any] = {"color": {"value": SERIES[0]}}
     shape: dict[str, Any] = {}
@@ -188,7 +192,7 @@ def forest(
         channel = {"field": "verdict", "type": "nominal"}
         look = {"color": {**channel, "scale": {"domain": domain, "range": [VERDICT_COLOURS[j] for j in at]}}}
         shape = {"shape": {**channel, "scale": {"domain": domain, "range": [VERDICT_SHAPES[j] for j in at]}}}
-        tip.append({"field": "verdict", "type": "nominal", "title": "verdict"})
+        tip.append(word("verdict", "verdict"))
         columns["verdict"] = "Verdict"
     low = axis("low", value, axis={"tickCount": 5})
     thin: list[dict[str, Any]] = []
@@ -279,11 +283,7 @@ def lines(title: str, caption: str, rows: Sequence[Row], frame: Frame) -> Figure
                 },
             }
         )
-    tip = [
-        {"field": "series", "type": "nominal", "title": "series"},
-        {"field": "x", "type": "quantitative", "title": x, "format": ".4~g"},
-        {"field": "y", "type": "quantitative", "title": y, "format": ".4~g"},
-    ]
+    tip = [word("series", "series"), axis("x", x, format=".4~g"), axis("y", y, format=".4~g")]
     layers.append(
         {
             "mark": {
@@ -337,17 +337,13 @@ def histogram(
                 "x": {**axis("low", x), "bin": {"binned": True}, "axis": {"grid": False}},
                 "x2": {"field": "high"},
                 "y": axis("count", y, axis={"tickCount": 3}),
-                "tooltip": [
-                    {"field": "low", "type": "quantitative", "title": "from", "format": ".3~g"},
-                    {"field": "high", "type": "quantitative", "title": "to", "format": ".3~g"},
-                    {"field": "count", "type": "quantitative", "title": y, "format": ".3~g"},
-                ],
+                "tooltip": [axis(*named, format=".3~g") for named in (("low", "from"), ("high", "to"), ("count", y))],
             },
         },
         {
             "data": {"values": [{"at": number(observed), "name": "observed"}]},
             "mark": {"type": "rule", "color": "var(--disparity)", "strokeWidth": 2.5},
-            "encoding": {"x": axis("at", x), "tooltip": [{"field": "at", "type": "quantitative", "title": "observed"}]},
+            "encoding": {"x": axis("at", x), "tooltip": [axis("at", "observed")]},
         },
     ]
     columns = {"low": "From", "high": "To", "count": y.capitalize()}
@@ -386,11 +382,7 @@ def bars(
         "y": {"field": "label", "type": "nominal", "sort": None, "title": None, "axis": {"ticks": False}},
         "x": axis("value", value, axis={"tickCount": 5}),
         "color": colour_of("series", [row["series"] for row in rows]),
-        "tooltip": [
-            {"field": "label", "type": "nominal", "title": label.lower()},
-            {"field": "series", "type": "nominal", "title": "series"},
-            {"field": "value", "type": "quantitative", "title": value},
-        ],
+        "tooltip": [word("label", label.lower()), word("series", "series"), axis("value", value)],
     }
     layers = [{"mark": "bar", "encoding": encoding}]
     columns = {"label": label, "series": "Series", "value": value.capitalize()}

@@ -160,8 +160,6 @@ def _fits(cls: type[Part], data: Mapping[str, Any]) -> bool:
 def _written(value: Any) -> Any:
     if isinstance(value, Part):
         return value.to_dict()
-    if isinstance(value, Interval):
-        return plain(value.to_dict())
     if isinstance(value, Mapping):
         return {str(key): _written(item) for key, item in value.items()}
     return [_written(item) for item in value] if isinstance(value, tuple | list) else plain(value)
