@@ -49,10 +49,10 @@ def table(name: str) -> dict[str, Values]:
             f"{entry.origin} and put it into `~/.evenhand/data`, or into a folder that the environment "
             f"variable {ENVIRONMENT} names."
         )
-    found = hashlib.sha256(_content(path)).hexdigest()
-    if found not in entry.sha256:
+    digest = hashlib.sha256(_content(path)).hexdigest()
+    if digest not in entry.sha256:
         raise DataError(
-            f"`{path}` is not the file known as `{name}`: its content has SHA-256 {found}, expected "
+            f"`{path}` is not the file known as `{name}`: its content has SHA-256 {digest}, expected "
             f"{' or '.join(entry.sha256)}. Replace the file, or read yours with `evenhand.read`."
         )
     columns = _read_blanks(entry, path) if entry.delimiter == "space" else _read(entry, path)
