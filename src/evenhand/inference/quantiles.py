@@ -74,7 +74,7 @@ def level_pvalues(descending: FloatArray, share: float, value: float) -> tuple[f
 
 
 def level_interval(
-    descending: FloatArray, share: float, level: float, *, lowest: float = -math.inf, highest: float = math.inf
+    descending: FloatArray, share: float, level: float, *, highest: float = math.inf
 ) -> tuple[float, float]:
     """Return the values at which neither test of `level_pvalues` rejects at half of ``1 - level``.
 
@@ -84,8 +84,8 @@ def level_interval(
         As in `level_pvalues`.
     level : float
         Coverage, at least.
-    lowest, highest : float
-        What is possible; taken where the sample does not reach.
+    highest : float
+        The largest value possible; taken where the sample does not reach.
 
     Returns
     -------
@@ -101,9 +101,8 @@ def level_interval(
     """
     n, side = descending.size, (1 - level) / 2
     many, few = _least_above(n, share, side), _most_below(n, share, side)
-    low = lowest if many > n else float(descending[many - 1])
-    high = highest if few < 0 else float(descending[few])
-    return max(low, lowest), min(high, highest)
+    low = -math.inf if many > n else float(descending[many - 1])
+    return low, highest if few < 0 else min(float(descending[few]), highest)
 
 
 def _least_above(n: int, share: float, side: float) -> int:
