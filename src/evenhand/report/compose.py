@@ -96,7 +96,7 @@ def _headline(tally: Mapping[Verdict, int], total: int) -> str:
 def _summary(run: AuditRun, correction: str) -> tuple[Text, ...]:
     alpha = float(run.plan.get("alpha", 0.05))
     rate = "an expected share of false findings" if run.plan.get("correction") == "bh" else "an error rate"
-    found = [
+    texts = [
         Text(
             text=f"All findings share {rate} of {alpha:.3g}: p-values are adjusted over all of them by {correction}."
             if run.plan.get("correction") != "none"
@@ -109,7 +109,7 @@ def _summary(run: AuditRun, correction: str) -> tuple[Text, ...]:
             kind="note",
         ),
     ]
-    return tuple(text for text in found if text.text)
+    return tuple(text for text in texts if text.text)
 
 
 def _drawn(run: AuditRun) -> set[int]:
@@ -176,11 +176,11 @@ def _data(data: Mapping[str, Any]) -> tuple[Block, ...]:
     rows: list[tuple[Cell, ...]] = [("Rows in the file", data["rows_in"]), ("Rows used", data["rows_used"])]
     rows += [(f"Dropped: {reason}", n) for reason, n in data["rows_dropped"].items()]
     rows += [(f"Column for {role}", str(name)) for role, name in data["columns"].items()]
-    found: list[Block] = [Table(title="Rows and columns", head=("What", "Value"), rows=tuple(rows))]
+    blocks: list[Block] = [Table(title="Rows and columns", head=("What", "Value"), rows=tuple(rows))]
     for name, sizes in data["groups"].items():
         total = sum(sizes.values()) or 1
         few = any(n < _SMALL for n in sizes.values())
-        found.append(
+        blocks.append(
             Table(
                 title=f"Groups of {name}",
                 head=("Group", "Rows", "Share", "Note")[: 3 + few],
@@ -193,8 +193,8 @@ def _data(data: Mapping[str, Any]) -> tuple[Block, ...]:
                 folded=len(sizes) > 25,
             )
         )
-    found += [Text(text=note, kind="note") for note in data["notes"]]
-    return tuple(found)
+    blocks += [Text(text=note, kind="note") for note in data["notes"]]
+    return tuple(blocks)
 
 
 def _facts(run: AuditRun) -> Table:

@@ -117,6 +117,12 @@ def word(field: str, title: str) -> dict[str, str]:
     return {"field": field, "type": "nominal", "title": title}
 
 
+def layer(mark: str | Mapping[str, Any], values: Sequence[Row] = (), **encoding: Any) -> dict[str, Any]:
+    """Return a layer of marks, with values of its own where they are not those of the figure."""
+    own = {"data": {"values": list(values)}} if values else {}
+    return {**own, "mark": mark, "encoding": encoding}
+
+
 def rule(value: float, channel: str = "x", *, dashed: bool = False) -> dict[str, Any]:
     """Return a layer with one line at a value.
 
@@ -141,7 +147,7 @@ def rule(value: float, channel: str = "x", *, dashed: bool = False) -> dict[str,
     mark = {"type": "rule", "color": "var(--soft)", "strokeWidth": 1.2}
     if dashed:
         mark |= {"strokeDash": [5, 4], "color": "var(--margin)"}
-    return {"data": {"values": [{"at": value}]}, "mark": mark, "encoding": {channel: axis("at", "")}}
+    return layer(mark, [{"at": value}], **{channel: axis("at", "")})
 
 
 def forest(
@@ -194,25 +200,15 @@ def forest(
         shape = {"shape": {**channel, "scale": {"domain": domain, "range": [VERDICT_SHAPES[j] for j in at]}}}
         tip.append(word("verdict", "verdict"))
         columns["verdict"] = "Verdict"
-    low = axis("low", value, axis={"tickCount": 5})
-    thin: list[dict[str, Any]] = []
+    layers = [rule(none), *(rule(m, dashed=True) for m in margin)]
     if any(row.get("low_adjusted") is not None for row in rows):
         columns |= {"low_adjusted": "Low adjusted", "high_adjusted": "High adjusted"}
-        ends = {"y": y, "x": axis("low_adjusted", value), "x2": {"field": "high_adjusted"}, **look}
-        thin = [{"mark": {"type": "rule", "strokeWidth": 1}, "encoding": ends}]
-    layers = [
-        rule(none),
-        *(rule(m, dashed=True) for m in margin),
-        *thin,
-        {
-            "mark": {"type": "rule", "strokeWidth": 2.5, "strokeCap": "round"},
-            "encoding": {"y": y, "x": low, "x2": {"field": "high"}, "tooltip": tip, **look},
-        },
-        {
-            "mark": {"type": "point", "filled": True, "size": 85, "opacity": 1},
-            "encoding": {"y": y, "x": axis("estimate", value, scale={"zero": False}), "tooltip": tip, **look, **shape},
-        },
-    ]
+        wide, thin = axis("low_adjusted", value), {"type": "rule", "strokeWidth": 1}
+        layers.append(layer(thin, y=y, x=wide, x2={"field": "high_adjusted"}, **look))
+    low, thick = axis("low", value, axis={"tickCount": 5}), {"type": "rule", "strokeWidth": 2.5, "strokeCap": "round"}
+    layers.append(layer(thick, y=y, x=low, x2={"field": "high"}, tooltip=tip, **look))
+    point = {"type": "point", "filled": True, "size": 85, "opacity": 1}
+    layers.append(layer(point, y=y, x=axis("estimate", value, scale={"zero": False}), tooltip=tip, **look, **shape))
     legend = [(list(Verdict)[j], VERDICT_COLOURS[j]) for j in at]
     return figure(title, caption, rows, layers, columns=columns, height=26 * len(rows), legend=legend)
 
@@ -272,28 +268,11 @@ def lines(title: str, caption: str, rows: Sequence[Row], frame: Frame) -> Figure
     if frame.at is not None:
         layers.append(rule(frame.at, "x", dashed=True))
     if banded:
-        layers.append(
-            {
-                "mark": {"type": "area", "opacity": 0.16},
-                "encoding": {
-                    "x": across,
-                    "y": axis("low", y, scale=up),
-                    "y2": {"field": "high"},
-                    "color": colour,
-                },
-            }
-        )
+        band, low = {"type": "area", "opacity": 0.16}, axis("low", y, scale=up)
+        layers.append(layer(band, x=across, y=low, y2={"field": "high"}, color=colour))
     tip = [word("series", "series"), axis("x", x, format=".4~g"), axis("y", y, format=".4~g")]
-    layers.append(
-        {
-            "mark": {
-                "type": "line",
-                "strokeWidth": 2,
-                "point": {"size": 36, "filled": True} if frame.points else False,
-            },
-            "encoding": {"x": across, "y": axis("y", y, scale=up), "color": colour, "tooltip": tip},
-        }
-    )
+    line = {"type": "line", "strokeWidth": 2, "point": {"size": 36, "filled": True} if frame.points else False}
+    layers.append(layer(line, x=across, y=axis("y", y, scale=up), color=colour, tooltip=tip))
     columns = {"series": "Series", "x": x.capitalize(), "y": y.capitalize()}
     if banded:
         columns |= {"low": "Low", "high": "High"}
@@ -331,20 +310,19 @@ def histogram(
         for a, b, n in zip(edges[:-1], edges[1:], counts, strict=True)
     ]
     layers = [
-        {
-            "mark": {"type": "bar", "color": "var(--inconclusive)", "opacity": 0.55, "binSpacing": 1},
-            "encoding": {
-                "x": {**axis("low", x), "bin": {"binned": True}, "axis": {"grid": False}},
-                "x2": {"field": "high"},
-                "y": axis("count", y, axis={"tickCount": 3}),
-                "tooltip": [axis(*named, format=".3~g") for named in (("low", "from"), ("high", "to"), ("count", y))],
-            },
-        },
-        {
-            "data": {"values": [{"at": number(observed), "name": "observed"}]},
-            "mark": {"type": "rule", "color": "var(--disparity)", "strokeWidth": 2.5},
-            "encoding": {"x": axis("at", x), "tooltip": [axis("at", "observed")]},
-        },
+        layer(
+            {"type": "bar", "color": "var(--inconclusive)", "opacity": 0.55, "binSpacing": 1},
+            x=axis("low", x, bin={"binned": True}, axis={"grid": False}),
+            x2={"field": "high"},
+            y=axis("count", y, axis={"tickCount": 3}),
+            tooltip=[axis(*named, format=".3~g") for named in (("low", "from"), ("high", "to"), ("count", y))],
+        ),
+        layer(
+            {"type": "rule", "color": "var(--disparity)", "strokeWidth": 2.5},
+            [{"at": number(observed), "name": "observed"}],
+            x=axis("at", x),
+            tooltip=[axis("at", "observed")],
+        ),
     ]
     columns = {"low": "From", "high": "To", "count": y.capitalize()}
     return figure(title, caption, rows, layers, columns=columns, height=120)
@@ -378,13 +356,13 @@ def bars(
     >>> bars("t", "c", [{"label": "a", "value": 3, "series": "s"}], value="people", label="Group").spec["height"]
     26
     """
-    encoding = {
-        "y": {"field": "label", "type": "nominal", "sort": None, "title": None, "axis": {"ticks": False}},
-        "x": axis("value", value, axis={"tickCount": 5}),
-        "color": colour_of("series", [row["series"] for row in rows]),
-        "tooltip": [word("label", label.lower()), word("series", "series"), axis("value", value)],
-    }
-    layers = [{"mark": "bar", "encoding": encoding}]
+    bar = layer(
+        "bar",
+        y={"field": "label", "type": "nominal", "sort": None, "title": None, "axis": {"ticks": False}},
+        x=axis("value", value, axis={"tickCount": 5}),
+        color=colour_of("series", [row["series"] for row in rows]),
+        tooltip=[word("label", label.lower()), word("series", "series"), axis("value", value)],
+    )
     columns = {"label": label, "series": "Series", "value": value.capitalize()}
     legend = legend_of([row["series"] for row in rows])
-    return figure(title, caption, rows, layers, columns=columns, height=26 * len(rows), legend=legend)
+    return figure(title, caption, rows, [bar], columns=columns, height=26 * len(rows), legend=legend)

@@ -31,12 +31,12 @@ class Part:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
-        found = {}
+        data = {}
         for key, (name, _, left_out) in keys_of(type(self)).items():
             value = getattr(self, name)
             if value is not None or not left_out:
-                found[key] = _written(value)
-        return found
+                data[key] = _written(value)
+        return data
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
