@@ -11,3 +11,10 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 AnyArray = NDArray[Any]
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a copy that nobody can change."""
+    copy = np.array(array)
+    copy.flags.writeable = False
+    return copy

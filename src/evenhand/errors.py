@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from importlib import import_module
+from types import ModuleType
 
 
 class EvenhandError(Exception):
@@ -27,6 +29,19 @@ class MissingDependencyError(EvenhandError, ImportError):
 
 class EvenhandWarning(UserWarning):
     """The answer stands, but the reader should know something about it."""
+
+
+def optional_module(name: str, sentence: str) -> ModuleType:
+    """Import a package that is not always installed, or say with this sentence that it is needed."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise MissingDependencyError(sentence) from error
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of a stranger's error, without its full stop; its type where it says nothing."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
 def near_matches(name: str, known: Iterable[str]) -> str:

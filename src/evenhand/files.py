@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 
 def write_atomic(path: Path, text: str) -> None:
@@ -28,6 +30,18 @@ def write_atomic(path: Path, text: str) -> None:
     'whole'
     """
     write_all({path: text})
+
+
+def written(text: str, path: str | Path | None) -> str:
+    """Return a text and, with a path, write it there in one step."""
+    if path is not None:
+        write_atomic(Path(path), text)
+    return text
+
+
+def written_json(data: Mapping[str, Any], path: str | Path | None) -> str:
+    """Return plain data as JSON and, with a path, write it there in one step."""
+    return written(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n", path)
 
 
 def write_all(texts: Mapping[Path, str]) -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Protocol
+from dataclasses import dataclass, replace
 
 from scipy import special
 
-from evenhand.audits.margin import Margin
+from evenhand.inference.limits import Margin
 from evenhand.inference.power.designs import Binomials, Correlation, Design, Pair
 from evenhand.inference.power.detectable import detectable, rows_for
 from evenhand.inference.power.pilot import design_of
@@ -23,25 +22,6 @@ _TOO_MANY = 3
 # Nobody gathers this many times the present rows: beyond, what the data rule out already is said instead.
 _HOPELESS = 100
 POWER = 0.8  # the chance of showing a difference that planning sentences speak of
-
-
-class Asked(Protocol):
-    """What planning needs of an audit's options."""
-
-    @property
-    def ratio(self) -> bool:
-        """Whether ratios are compared."""
-        ...
-
-    @property
-    def margin(self) -> Margin | None:
-        """What counts as negligible."""
-        ...
-
-    @property
-    def alpha(self) -> float:
-        """Error rate."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +50,7 @@ class SampleSize(Part):
     rows_to_show_equivalence: RowsNeeded | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Planning:
-    """A sentence or two, and the numbers in it."""
-
-    words: str = ""
-    numbers: SampleSize = field(default_factory=SampleSize)
+Planning = tuple[str, SampleSize]  # a sentence or two, and the numbers in it
 
 
 def least_by_normal(error: float, alpha: float, *, two_sided: bool) -> float:
@@ -126,7 +101,14 @@ def rows_to_show(design: Design, rows: Pair, values: Pair, alpha: float, power: 
 
 
 def plan_pair(
-    samples: Samples, pair: tuple[int, int], names: tuple[str, str], options: Asked, interval: Interval | None = None
+    samples: Samples,
+    pair: tuple[int, int],
+    names: tuple[str, str],
+    alpha: float,
+    margin: Margin | None,
+    interval: Interval | None = None,
+    *,
+    ratio: bool,
 ) -> Planning:
     """Say what a comparison of two groups could have shown.
 
@@ -138,10 +120,14 @@ def plan_pair(
         The group and its reference.
     names : tuple of str
         Theirs.
-    options : Asked
-        Ratio or difference, margin, error rate.
+    alpha : float
+        Error rate.
+    margin : Margin, optional
+        What counts as negligible.
     interval : Interval, optional
         What the data rule out already, said where more rows would be too many.
+    ratio : bool
+        Whether ratios are compared.
 
     Returns
     -------
@@ -149,11 +135,11 @@ def plan_pair(
         Empty where the variance is not known.
     """
     if isinstance(samples, RateGaps):
-        return _plan_gaps(samples, pair, names, options, interval)
-    (a, b), ratio, margin, alpha = pair, options.ratio, options.margin, options.alpha
+        return _plan_gaps(samples, pair, names, alpha, interval)
+    a, b = pair
     design = design_of(samples, a, b, exact=False)
     if design is None:
-        return Planning()
+        return "", SampleSize()
     rows = (float(samples.counts[a]["rows"]), float(samples.counts[b]["rows"]))
     values = (float(samples.estimate[a]), float(samples.estimate[b]))
     below, above = detectable(design, rows, values[1], alpha, POWER)
@@ -181,21 +167,21 @@ def plan_pair(
         hopeless = sum(needed.both) > _HOPELESS * sum(rows)
         kind = "ratios" if ratio else "differences"
         said += ruled_out(purpose, interval, kind) if hopeless else _rows_words(purpose, needed, rows, names)
-    return Planning(words=said, numbers=numbers)
+    return said, numbers
 
 
 def _plan_gaps(
-    samples: RateGaps, pair: tuple[int, int], names: tuple[str, str], options: Asked, interval: Interval | None
-) -> Planning:
+    samples: RateGaps, pair: tuple[int, int], names: tuple[str, str], alpha: float, interval: Interval | None
+) -> tuple[str, SampleSize]:
     """Say which difference of one rate alone could have been shown, and the rows that show one of those seen."""
-    alone = 1 - samples.share(1 - options.alpha)  # the level of each rate's test
+    alone = 1 - samples.share(1 - alpha)  # the level of each rate's test
     least: dict[str, float] = {}
     needed: list[Rows] = []
     rows = (float(samples.counts[pair[0]]["rows"]), float(samples.counts[pair[1]]["rows"]))
     for name, part in samples.parts.items():
         design = design_of(part, *pair, exact=False)
         if design is None:
-            return Planning()
+            return "", SampleSize()
         one, two = (float(part.estimate[k]) for k in pair)
         ends = [abs(d) for d in detectable(design, rows, two, alone, POWER) if not math.isnan(d)]
         least |= {name: min(ends)} if ends else {}
@@ -214,7 +200,7 @@ def _plan_gaps(
         purpose = "To show a difference as large as the one seen"
         hopeless = sum(fewest.both) > _HOPELESS * sum(rows)
         words += ruled_out(purpose, interval, "means") if hopeless else _rows_words(purpose, fewest, rows, names)
-    return Planning(words=words, numbers=numbers)
+    return words, numbers
 
 
 def ruled_out(purpose: str, interval: Interval | None, kind: str) -> str:
@@ -243,8 +229,8 @@ def ruled_out(purpose: str, interval: Interval | None, kind: str) -> str:
     if interval is None or not (math.isfinite(interval.low) or math.isfinite(interval.high)):
         return said
     ends = (("below", interval.low), ("above", interval.high))
-    told = " or ".join(f"{side} {end:.2g}" for side, end in ends if math.isfinite(end))
-    return f"{said} Already ruled out: {kind} {told} ({100 * interval.level:g} % interval)."
+    values = " or ".join(f"{side} {end:.2g}" for side, end in ends if math.isfinite(end))
+    return f"{said} Already ruled out: {kind} {values} ({100 * interval.level:g} % interval)."
 
 
 def plan_correlation(
@@ -273,7 +259,7 @@ def plan_correlation(
     design, pair = Correlation(tau), (float(rows), float(rows))
     least = detectable(design, pair, 0.0, alpha, POWER)[1]
     if math.isnan(least):
-        return Planning(words=f"With {rows:,} rows no correlation would have been shown 4 times in 5.")
+        return f"With {rows:,} rows no correlation would have been shown 4 times in 5.", SampleSize()
     said = f"With {rows:,} rows a correlation of about {least:.2g} would have been shown 4 times in 5."
     numbers = SampleSize(power=POWER, detectable=least)
     if correlation:
@@ -283,7 +269,7 @@ def plan_correlation(
             said += ruled_out("To show a correlation as large as the one seen", interval, "correlations")
         elif seen.alone > rows:
             said += f" To show a correlation as large as the one seen, about {_about(seen.alone)} rows are needed."
-    return Planning(words=said, numbers=numbers)
+    return said, numbers
 
 
 def _numbers(rows: Rows, names: tuple[str, str]) -> RowsNeeded:

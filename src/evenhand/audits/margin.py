@@ -4,24 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from evenhand.errors import UsageError
+from evenhand.inference.limits import Margin
 from evenhand.results import Interval
 
 _LEAST = math.log(1e-15)  # levels closer to 1 than this are not told from 1
 _HALVINGS = 32
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Margin:
-    """The range of differences or ratios that count as no disparity."""
-
-    value: float  # as the user said it: the largest difference, or the smallest ratio
-    # low, high: the ends of the range.
-    low: float
-    high: float
-    ratio: bool  # whether it bounds a ratio
 
 
 def parse_margin(margin: float | str | Margin | None) -> Margin | None:
@@ -112,8 +101,8 @@ def pvalue_beyond(interval_at: Callable[[float], Interval], margin: Margin) -> f
     """
 
     def misses(log_alpha: float) -> bool:
-        found = interval_at(-math.expm1(log_alpha))
-        return found.low > margin.high or found.high < margin.low
+        interval = interval_at(-math.expm1(log_alpha))
+        return interval.low > margin.high or interval.high < margin.low
 
     low, high = _LEAST, -1e-9
     if not misses(high):

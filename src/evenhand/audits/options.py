@@ -168,15 +168,15 @@ def _options_of(source: Any) -> dict[str, Option]:
     if not isinstance(source, type):
         parameters = inspect.signature(source).parameters.values()
         return {p.name: _parameter(p, hints[p.name]) for p in parameters}
-    found = {}
+    options = {}
     lines = {name: i for i, kind in reversed([*enumerate(source.__mro__)]) for name in inspect.get_annotations(kind)}
     for one in sorted(fields(source), key=lambda f: lines[f.name]):
         default = None if one.default is MISSING else one.default
         rules = one.metadata.get("rules", Rules())
-        found[one.name] = Option(
+        options[one.name] = Option(
             name=one.name, hint=hints[one.name], written=str(one.type), default=default, rules=rules
         )
-    return found
+    return options
 
 
 def check_names(known: Iterable[str], given: Iterable[str], owner: str) -> None:

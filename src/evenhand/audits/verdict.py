@@ -148,10 +148,10 @@ def settle(results: Sequence[R], *, alpha: float, correction: str = "holm") -> t
         )
         judged.append((replace(shown, reason=sentence(shown, written, known, interval)), written))
     rest = iter(judged)
-    told = [[next(rest) for _ in r.findings] for r in results]
+    parts = [[next(rest) for _ in r.findings] for r in results]
     return tuple(
         replace(r, findings=tuple(f for f, _ in part), evidence=tuple(e for _, e in part))
-        for r, part in zip(results, told, strict=True)
+        for r, part in zip(results, parts, strict=True)
     )
 
 

@@ -50,26 +50,19 @@ def sentence(finding: Finding, evidence: Evidence, known: Judgement, interval: I
     >>> sentence(finding, Evidence(), known, Interval(low=0.765, high=0.917, level=0.95, kind="score"))[:92]
     'The ratio 0.843 [0.765, 0.917] is shown to differ from 1 (adjusted p 0.0020), but not on whi'
     """
-    said = {
-        Verdict.EQUIVALENT: _equivalent,
-        Verdict.DISPARITY: _disparity,
-        Verdict.INCONCLUSIVE: _inconclusive,
-    }[finding.verdict](finding, evidence, known, interval)
+    if finding.verdict is Verdict.EQUIVALENT:
+        said = f"It is shown to lie inside{_margin(finding)} (adjusted p {shown_p(known.inside)} for lying outside)"
+        if known.differs <= known.alpha:
+            said += f", although it is shown to differ from {_null(finding)} (adjusted p {shown_p(known.differs)})"
+        said += "."
+    elif finding.verdict is Verdict.DISPARITY:
+        shown = "Chance alone explains it badly"
+        if finding.margin is not None:
+            shown = f"It is shown to lie beyond{_margin(finding)}"
+        said = f"{shown} (adjusted p {shown_p(known.beyond)}, error rate {known.alpha:g})."
+    else:
+        said = _inconclusive(finding, evidence, known, interval)
     return " ".join(part.strip() for part in (evidence.fact or "", said) if part.strip())
-
-
-def _equivalent(finding: Finding, evidence: Evidence, known: Judgement, interval: Interval | None) -> str:
-    said = f"It is shown to lie inside{_margin(finding)} (adjusted p {shown_p(known.inside)} for lying outside)"
-    if known.differs <= known.alpha:
-        return f"{said}, although it is shown to differ from {_null(finding)} (adjusted p {shown_p(known.differs)})."
-    return f"{said}."
-
-
-def _disparity(finding: Finding, evidence: Evidence, known: Judgement, interval: Interval | None) -> str:
-    rate = f"adjusted p {shown_p(known.beyond)}, error rate {known.alpha:g}"
-    if finding.margin is not None:
-        return f"It is shown to lie beyond{_margin(finding)} ({rate})."
-    return f"Chance alone explains it badly ({rate})."
 
 
 def _inconclusive(finding: Finding, evidence: Evidence, known: Judgement, interval: Interval | None) -> str:
@@ -141,8 +134,8 @@ def _end(finding: Finding) -> float:
 
 
 def _shown(finding: Finding, interval: Interval | None) -> str:
-    told = interval or finding.interval
-    ends = "" if told is None else f" [{told.low:.3f}, {told.high:.3f}]"
+    around = interval or finding.interval
+    ends = "" if around is None else f" [{around.low:.3f}, {around.high:.3f}]"
     return f"{finding.estimate:.3f}{ends}"
 
 

@@ -61,8 +61,8 @@ def run(arguments: list[str] | None = None) -> int:
     2
     """
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what a reader should know is in the notes and in the findings
+        # What a reader should know is in the notes and in the findings.
+        with warnings.catch_warnings(action="ignore"):
             code = cli.main(args=arguments, prog_name="evenhand", standalone_mode=False)
     except click.exceptions.Exit as stop:
         return stop.exit_code

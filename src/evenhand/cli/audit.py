@@ -59,10 +59,10 @@ def audit_command(file: Path, **words: Any) -> int:
     if not words["quiet"]:
         show(run, page)
     write(page, words["out"], fails=(lambda f: any(g.met_by(f) for g in gates)) if gates else None)
-    told = met(gates, run)
-    for sentence in told:
+    broken = met(gates, run)
+    for sentence in broken:
         click.echo(f"evenhand: {printable(sentence)}", err=True)
-    return 3 if told else 0
+    return 3 if broken else 0
 
 
 def check_folder(out: Path) -> None:

@@ -95,14 +95,9 @@ def _decided(name: str, seed: int) -> tuple[AuditData, Any]:
         (StandardScaler(), list(ADULT_NUMBERS)),
         (OneHotEncoder(sparse_output=False), list(_CATEGORIES)),
     )
-    learner = (
-        LogisticRegression(max_iter=1000)
-        if name == "logistic model"
-        else MLPClassifier((32,), max_iter=12, random_state=seed)
-    )
-    model = make_pipeline(encode, learner)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a network stopped early is good enough to be audited
+    network = MLPClassifier((32,), max_iter=12, random_state=seed)
+    model = make_pipeline(encode, LogisticRegression(max_iter=1000) if name == "logistic model" else network)
+    with warnings.catch_warnings(action="ignore"):  # a network stopped early is good enough to be audited
         model.fit(inputs[train], outcome[train])
     # Six decimals hide the last bits, which depend on the machine's linear algebra.
     score = model.predict_proba(inputs[~train])[:, 1].round(6)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from evenhand.audits.group.samples import metrics_for
 from evenhand.audits.options import options_of
 from evenhand.audits.registry import AUDITS
 from evenhand.errors import UsageError, near_matches
 from evenhand.intake import AuditData
-from evenhand.metrics import METRICS, default_metrics, resolve
+from evenhand.metrics import METRICS, default_metrics
 from evenhand.plan import Plan
 from evenhand.report.document import compared
 from evenhand.results import AuditRun, Finding, Verdict
@@ -117,15 +118,11 @@ def _measures(audit: str, plan: Plan, data: AuditData) -> Sequence[str]:
         if isinstance(one, str):
             return [one]
         requested = {h.measure for h in row.hypotheses if h.on_request}
-        chosen = plan.sections[audit].get("measures", ())
-        return [m for m in row.measures if m not in requested or m.partition("_")[0] in chosen]
-    predicted = data.decision is not None, data.score is not None
-    if asked is None and not any(predicted):  # the model decides, and then these are known
-        predicted = True, True
-    if asked is None:
-        chosen = default_metrics(outcome_kind=data.outcome_kind, has_decision=predicted[0], has_score=predicted[1])
-    else:
-        chosen = resolve(asked)
+        wanted = plan.sections[audit].get("measures", ())
+        return [m for m in row.measures if m not in requested or m.partition("_")[0] in wanted]
+    chosen = metrics_for(data, asked)
+    if asked is None and data.decision is None and data.score is None:  # the model decides, and then these are known
+        chosen = default_metrics(outcome_kind=data.outcome_kind, has_decision=True, has_score=True)
     return [m.name for m in chosen]
 
 
@@ -145,7 +142,7 @@ def met(gates: Sequence[Gate], run: AuditRun) -> list[str]:
     -------
     list of str
     """
-    told = []
+    sentences = []
     for gate in gates:
         covered = [f for f in run.findings if gate.covers(f)]
         if not covered:
@@ -159,5 +156,5 @@ def met(gates: Sequence[Gate], run: AuditRun) -> list[str]:
             names = [f"{f.audit} {f.measure} ({compared(f.groups)})" for f in hit]
             more = f" and {len(hit) - _SHOWN} more" if len(hit) > _SHOWN else ""
             number = "1 finding" if len(hit) == 1 else f"{len(hit)} findings"
-            told.append(f"`--fail-on {gate.word}` is met by {number}: {'; '.join(names[:_SHOWN])}{more}.")
-    return told
+            sentences.append(f"`--fail-on {gate.word}` is met by {number}: {'; '.join(names[:_SHOWN])}{more}.")
+    return sentences

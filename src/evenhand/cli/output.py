@@ -108,12 +108,11 @@ def write_page(page: Document, folder: Path, *, beside: Iterable[str] = ()) -> N
 def _made(name: str, make: Callable[[], str]) -> str | None:
     """Make one file's text; what goes wrong in it is said and costs only this file."""
     try:
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(record=True, action="ignore") as said:
             warnings.simplefilter("always", EvenhandWarning)
             text = make()
     except Exception as error:
-        reason = printable(str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__)
+        reason = printable((str(error).strip().splitlines() or [type(error).__name__])[0])
         click.echo(f"evenhand: `{name}` could not be made ({reason}); findings.json has all numbers.", err=True)
         return None
     for warning in said:

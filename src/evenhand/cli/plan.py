@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from evenhand.audits.group.samples import check_needs
+from evenhand.audits.group.samples import check_needs, metrics_for
 from evenhand.audits.options import options_of
 from evenhand.audits.reference import references
 from evenhand.audits.registry import AUDITS
@@ -16,7 +16,7 @@ from evenhand.cli.reading import data_options, open_data, said_of_data
 from evenhand.errors import DataError, UsageError
 from evenhand.files import write_atomic
 from evenhand.intake import AuditData
-from evenhand.metrics import METRICS, default_metrics
+from evenhand.metrics import METRICS
 from evenhand.models import audited_model
 from evenhand.plan import Plan, toml_key, toml_value
 from evenhand.results import printable
@@ -94,9 +94,9 @@ def _lines(plan: Plan, data: AuditData, file: str, path: str) -> Iterator[str]:
     for attribute in data.attributes:
         sizes = [int(n) for n in group_sizes(data, attribute)]
         ranked = sorted(zip(attribute.labels, sizes, strict=True), key=lambda pair: -pair[1])
-        told = ", ".join(f"{label}: {n:,}" for label, n in ranked[:_GROUPS_SHOWN])
+        counted = ", ".join(f"{label}: {n:,}" for label, n in ranked[:_GROUPS_SHOWN])
         more = f" and {len(ranked) - _GROUPS_SHOWN} more" if len(ranked) > _GROUPS_SHOWN else ""
-        yield f"{toml_key(attribute.name)} = {toml_value(largest[attribute.name])}  # rows: {printable(told)}{more}"
+        yield f"{toml_key(attribute.name)} = {toml_value(largest[attribute.name])}  # rows: {printable(counted)}{more}"
     for name in AUDITS:
         chosen = name in plan.audits
         yield f"\n{'' if chosen else '# '}[{name}]" + ("" if chosen else "  # add it to `audits` first")
@@ -112,9 +112,7 @@ def _lines(plan: Plan, data: AuditData, file: str, path: str) -> Iterator[str]:
 
 def _metric_lines(data: AuditData) -> Iterator[str]:
     """Name the metrics that run, those that could, and those that cannot with the reason."""
-    run = default_metrics(
-        outcome_kind=data.outcome_kind, has_decision=data.decision is not None, has_score=data.score is not None
-    )
+    run = metrics_for(data)
     yield f"metrics = {toml_value([m.name for m in run])}"
     could: list[str] = []
     cannot: dict[str, list[str]] = {}

@@ -48,23 +48,15 @@ def power_command(file: Path | None, **words: Any) -> None:
         data, _ = open_data(file, said, words)
     elif said:
         raise UsageError("A column or a model was named and no file was given. Give the pilot with `--data FILE`.")
+    plain = ("value", "difference", "ratio", "margin", "alpha", "findings", "curve", "compare")
     result = power(
         listed(words["metrics"]),
         data,
         rows=_rows(words["rows"]),
-        value=words["value"],
-        base_rate=_numbers("--base-rate", words["base_rate"]),
-        selection_rate=_numbers("--selection-rate", words["selection_rate"]),
-        spread=_numbers("--spread", words["spread"]),
-        difference=words["difference"],
-        ratio=words["ratio"],
-        margin=words["margin"],
-        alpha=words["alpha"],
-        findings=words["findings"],
         power=words["wanted"],
-        curve=words["curve"],
         reference=pairs("--reference", words["reference"]) or None,
-        compare=words["compare"],
+        **{name: _numbers(name, words[name]) for name in ("base_rate", "selection_rate", "spread")},
+        **{name: words[name] for name in plain},
     )
     if words["as_json"]:
         click.echo(result.to_json(), nl=False)
@@ -92,14 +84,15 @@ def _show(result: PowerResult) -> None:
     )
 
 
-def _numbers(option: str, text: str | None) -> list[float] | float | None:
+def _numbers(name: str, text: str | None) -> Any:
+    """Read one number, or two separated by a comma."""
     if text is None:
         return None
     try:
         numbers = [float(part) for part in listed(text)]
     except ValueError:
         raise UsageError(
-            f"`{option} {text}` is not understood. Write one number, or two separated by a comma."
+            f"`--{name.replace('_', '-')} {text}` is not understood. Write one number, or two separated by a comma."
         ) from None
     return numbers[0] if len(numbers) == 1 else numbers
 
@@ -108,14 +101,13 @@ def _rows(text: str | None) -> dict[str, int] | list[int] | int | None:
     """Read ``F=200,M=800``, ``200,800`` or ``200``."""
     if text is None:
         return None
-    parts = listed(text)
-    named = pairs("--rows", parts) if "=" in text else dict(enumerate(parts))
+    named = pairs("--rows", listed(text)) if "=" in text else {}
     try:
-        numbers = {name: int(number) for name, number in named.items()}
+        numbers = [int(number) for number in named.values() or listed(text)]
     except ValueError:
         raise UsageError(
             f"`--rows {text}` is not understood. Write `--rows F=200,M=800`, or `--rows 200,800`."
         ) from None
-    if "=" in text:
-        return {str(name): number for name, number in numbers.items()}
-    return list(numbers.values()) if len(numbers) != 1 else next(iter(numbers.values()))
+    if named:
+        return dict(zip(named, numbers, strict=True))
+    return numbers[0] if len(numbers) == 1 else numbers

@@ -108,13 +108,13 @@ def listed(text: str | None) -> list[str]:
 
 def pairs(option: str, items: Sequence[str]) -> dict[str, str]:
     """Split words of the form ``COLUMN=VALUE``."""
-    found: dict[str, str] = {}
+    split: dict[str, str] = {}
     for item in items:
         key, equals, value = item.partition("=")
         if not equals or not key or not value:
             raise UsageError(f"`{option} {item}` is not understood. Write `{option} COLUMN=VALUE`.")
-        found[key] = value
-    return found
+        split[key] = value
+    return split
 
 
 def _numbers(text: str) -> list[float]:

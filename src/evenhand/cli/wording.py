@@ -40,11 +40,11 @@ def spoken(text: str) -> str:
     >>> spoken("Name it with `outcome=`, or say `weight_kind='frequency'`; try `clip=0.01` for `sex=Female`.")
     'Name it with `--outcome`, or say `--weight-kind frequency`; try `clip = 0.01` in a plan for `sex=Female`.'
     """
-    return _NAMED.sub(lambda found: f"{found[1]} `{_FLAGS[found[2]]}`", _ASSIGNED.sub(_reworded, text))
+    return _NAMED.sub(lambda match: f"{match[1]} `{_FLAGS[match[2]]}`", _ASSIGNED.sub(_reworded, text))
 
 
-def _reworded(found: re.Match[str]) -> str:
-    name, value = found[1], found[2] or ""
+def _reworded(match: re.Match[str]) -> str:
+    name, value = match[1], match[2] or ""
     word = value.strip("'\"")
     number = re.fullmatch(r"[\d.]+", value) is not None
     if value.startswith("{"):
@@ -55,6 +55,6 @@ def _reworded(found: re.Match[str]) -> str:
     if name in _FLAGS and not number:
         return f"`{_FLAGS[name]}`" if value in ("", "True") else f"`{_FLAGS[name]} {word}`"
     if value and name != "rows" and any(name in options_of(audit.options) for audit in AUDITS.values()):
-        told = value if number else value.lower() if value in ("True", "False") else f'"{word}"'
-        return f"`{name} = {told}` in a plan"
-    return found[0]
+        written = value if number else value.lower() if value in ("True", "False") else f'"{word}"'
+        return f"`{name} = {written}` in a plan"
+    return match[0]

@@ -66,9 +66,9 @@ def convert_adult(train: Path, test: Path, target: Path) -> int:
     import duckdb
 
     for split, path in (("train", train), ("test", test)):
-        found = hashlib.sha256(path.read_bytes()).hexdigest()
-        if found != SHA256[split]:
-            raise DataError(f"`{path}` has SHA-256 {found}; the published file has {SHA256[split]}.")
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        if digest != SHA256[split]:
+            raise DataError(f"`{path}` has SHA-256 {digest}; the published file has {SHA256[split]}.")
     texts = "{" + ", ".join(f"'{name}': 'VARCHAR'" for name in COLUMNS) + "}"
     values = ", ".join(
         f"CAST(nullif(rtrim(trim({name}), '.'), '?') AS {kind}) AS {name}" for name, kind in COLUMNS.items()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
@@ -150,17 +150,6 @@ _DECIDED: dict[str, Callable[[], AuditData]] = {
 }
 
 
-def decided_names() -> Sequence[str]:
-    """Return the names `load` takes.
-
-    Examples
-    --------
-    >>> decided_names()
-    ('adult', 'compas', 'compas-violent')
-    """
-    return tuple(_DECIDED)
-
-
 def load(name: str) -> AuditData:
     """Return a known data set that has decisions, ready for an audit.
 
@@ -188,6 +177,6 @@ def load(name: str) -> AuditData:
         raise DataError(
             f"The data set `{name}` has outcomes but no decisions, so there is nothing to audit yet. Take "
             f"its columns with `datasets.table('{name}')`, add a model's decisions and pass both to "
-            f"`AuditData.from_arrays`. With decisions: {', '.join(decided_names())}."
+            f"`AuditData.from_arrays`. With decisions: {', '.join(_DECIDED)}."
         )
     return _DECIDED[name]()

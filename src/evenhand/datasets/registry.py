@@ -68,11 +68,11 @@ def sources() -> tuple[Source, ...]:
     """Return every known data set, as `registry.toml` lists them."""
     content = tomllib.loads(Path(__file__).with_name("registry.toml").read_text(encoding="utf-8"))
     lists = {key: tuple(words.split()) for key, words in content["columns"].items()}
-    found = []
+    entries = []
     for entry in content["dataset"]:
         columns = lists[entry["columns"]] if "columns" in entry else ()
-        found.append(Source(**entry | {"sha256": tuple(entry["sha256"]), "columns": columns}))
-    return tuple(found)
+        entries.append(Source(**entry | {"sha256": tuple(entry["sha256"]), "columns": columns}))
+    return tuple(entries)
 
 
 def source(name: str) -> Source:
@@ -158,11 +158,8 @@ def find(entry: Source) -> Path | None:
     """
     if entry.name == "adult":
         return Path(__file__).with_name(entry.file)
-    for folder in folders():
-        for candidate in _candidates(folder, entry):
-            if candidate.is_file():
-                return candidate
-    return None
+    candidates = (path for folder in folders() for path in _candidates(folder, entry))
+    return next((path for path in candidates if path.is_file()), None)
 
 
 def _candidates(folder: Path, entry: Source) -> Iterator[Path]:

@@ -12,6 +12,7 @@ from evenhand.errors import UsageError
 from evenhand.intake.data import AuditData
 from evenhand.kernels.shared.seeds import RngLike, seed_of, stream
 
+Rates = Sequence[float] | float  # one for all groups, or one for each
 WEIGHTS = ("none", "random", "design")
 # In the "design" sample a wrong decision is this many times as likely to be sampled as a right one.
 OVERSAMPLING = 2.0
@@ -22,9 +23,9 @@ def planted(
     *,
     groups: Sequence[str] = ("A", "B"),
     shares: Sequence[float] | None = None,
-    base_rates: Sequence[float] | float = 0.4,
-    fnr: Sequence[float] | float = 0.2,
-    fpr: Sequence[float] | float = 0.1,
+    base_rates: Rates = 0.4,
+    fnr: Rates = 0.2,
+    fpr: Rates = 0.1,
     scores: bool = True,
     weights: str = "none",
     rng: RngLike = 0,
@@ -97,9 +98,7 @@ def planted(
     )
 
 
-def planted_values(
-    *, base_rates: Sequence[float] | float = 0.4, fnr: Sequence[float] | float = 0.2, fpr: Sequence[float] | float = 0.1
-) -> dict[str, FloatArray]:
+def planted_values(*, base_rates: Rates = 0.4, fnr: Rates = 0.2, fpr: Rates = 0.1) -> dict[str, FloatArray]:
     """Return the true value of each metric in each group that `planted` draws from.
 
     Parameters
@@ -151,9 +150,7 @@ def planted_values(
     }
 
 
-def _rates(
-    base_rates: Sequence[float] | float, fnr: Sequence[float] | float, fpr: Sequence[float] | float, size: int
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _rates(base_rates: Rates, fnr: Rates, fpr: Rates, size: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     out = []
     for name, given in (("base_rates", base_rates), ("fnr", fnr), ("fpr", fpr)):
         values = np.asarray(given, dtype=np.float64)

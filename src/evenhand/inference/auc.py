@@ -24,15 +24,15 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from evenhand.arrays import FloatArray, IntArray
+from evenhand.inference import resampling
 from evenhand.inference.auc_logit import logit_of, regularised, spread, studentised
 from evenhand.inference.limits import crossing
 from evenhand.inference.pvalues import TestResult, undefined
 from evenhand.inference.reference import Drawn, Listed, Reference
-from evenhand.inference.resampling import ENUMERATE, NO_GLOBAL, ROWS_PER_RECORD, drawn, refuse_exact, welch_law
 from evenhand.inference.samples import Draws, MarginSamples, coded_rows
 from evenhand.inference.skewed_student import Lean, Shape, lean_of, straight_spread
 from evenhand.kernels.counts.auc import AucParts, PooledScores, auc_of_counts
-from evenhand.kernels.counts.deals import all_subsets, block_size, random_counts, random_labels, random_subsets
+from evenhand.kernels.counts.deals import all_subsets, block_size, random_counts
 from evenhand.kernels.counts.row_sums import distinct
 
 _Statistic = Callable[[Sequence[AucParts]], FloatArray]
@@ -114,10 +114,10 @@ class AucSamples(MarginSamples):
             value, variance = (np.array(x) for x in zip(*(logit_of(self._observed[k]) for k in order), strict=True))
             laws = [self._law([(k, 1.0)]) for k in order]
             rows = np.array([law.df + 1 for law in laws])
-            p = max(welch_law(q, variance, rows) for q in (observed, straight_spread(value, variance, laws)))
+            p = max(resampling.welch_law(q, variance, rows) for q in (observed, straight_spread(value, variance, laws)))
             words = "skewness-corrected F test of logits"
         else:
-            refuse_exact(draws, NO_GLOBAL)
+            resampling.refuse_exact(draws, resampling.NO_GLOBAL)
             null = self._permuted(order, draws, lambda parts: spread(parts, plain), "global")
             words = "studentised permutation test" + (" within outcome" if draws.permute != "all" else "")
             return Reference(None, null).result(observed, "greater", method=words, warnings=warnings)
@@ -160,16 +160,16 @@ class AucSamples(MarginSamples):
         )
         if low >= high or (ratio and value <= 0):
             return sign * math.inf
-        found = math.inf
+        least = math.inf
         for _ in range(4):
             second = np.linspace(low, high, 101)
             first = value * second if ratio else second + value
             with np.errstate(divide="ignore", invalid="ignore"):
                 squares = (l1 - special.logit(np.clip(first, 0, 1))) ** 2 / v1 + (l2 - special.logit(second)) ** 2 / v2
             best = int(np.nanargmin(squares))
-            found = min(found, float(squares[best]))
+            least = min(least, float(squares[best]))
             low, high = float(second[max(best - 1, 0)]), float(second[min(best + 1, 100)])
-        return sign * math.sqrt(found)
+        return sign * math.sqrt(least)
 
     def _reference(self, a: int, b: int, draws: Draws) -> tuple[Reference, str]:
         """Return the law of the statistic, and its name."""
@@ -187,12 +187,13 @@ class AucSamples(MarginSamples):
         small = int(sizes[:, 1].sum() < sizes[:, 0].sum())  # the group that is drawn; the first when equal
         order = [(a, b)[small], (a, b)[1 - small]]
         sign, plain = -1.0 if small else 1.0, draws.variance == "unpooled"
-        ways = math.prod(math.comb(int(n.sum()), int(n[small])) for n in sizes) if sizes.sum() < 2000 else ENUMERATE
-        if draws.permute != "all" and draws.method == "exact" and ways * int(sizes.sum()) <= ENUMERATE:
+        most = resampling.ENUMERATE
+        ways = math.prod(math.comb(int(n.sum()), int(n[small])) for n in sizes) if sizes.sum() < 2000 else most
+        if draws.permute != "all" and draws.method == "exact" and ways * int(sizes.sum()) <= most:
             x, y = (all_subsets(int(n.sum()), int(n[small])) for n in sizes)
             pair = self._pooled(order).split(np.repeat(x, len(y), axis=0), np.tile(y, (len(x), 1)))
             return Listed(sign * studentised(*pair, plain))
-        refuse_exact(draws)
+        resampling.refuse_exact(draws)
         return self._permuted(order, draws, lambda parts: sign * studentised(parts[0], parts[1], plain), "pair")
 
     def _law(self, terms: Sequence[tuple[int, float]]) -> Lean:
@@ -232,14 +233,10 @@ class AucSamples(MarginSamples):
         """Rows of each outcome and member, shape (2, members)."""
         return np.stack([table[:, list(members)].sum(axis=0) for _, _, table in self._sides])
 
-    def _errors(self, members: Sequence[int]) -> float:
-        sizes = self._sizes(members).min(axis=0)
-        auc = self.estimate[list(members)]
-        pooled = float((sizes * auc).sum() / sizes.sum())
-        return float(sizes.min()) * min(pooled, 1 - pooled)
-
     def _warning(self, members: Sequence[int]) -> tuple[str, ...]:
-        if self._errors(members) >= FEW_ERRORS:
+        sizes = self._sizes(members).min(axis=0)
+        pooled = float((sizes * self.estimate[list(members)]).sum() / sizes.sum())
+        if float(sizes.min()) * min(pooled, 1 - pooled) >= FEW_ERRORS:
             return ()
         return (
             "A group has so few rows of one outcome at this AUC that hardly any pair is in the wrong order: where "
@@ -281,7 +278,7 @@ class AucSamples(MarginSamples):
         whole = sizes.sum(axis=0).tolist()
         within = draws.permute != "all"
         x, y = (t.sum(axis=1) for t in self._aligned(members)) if not self._weighted else (None, None)
-        if x is not None and y is not None and x.size * ROWS_PER_RECORD <= sizes.sum():
+        if x is not None and y is not None and x.size * resampling.ROWS_PER_RECORD <= sizes.sum():
 
             def work(rng: np.random.Generator, b: int) -> FloatArray:
                 if within:
@@ -297,22 +294,17 @@ class AucSamples(MarginSamples):
             cut = int(sizes[0].sum())
 
             def work(rng: np.random.Generator, b: int) -> FloatArray:
-                if len(members) == 2:
-                    if within:
-                        chosen = [random_subsets(rng, int(n.sum()), int(n[0]), b) for n in sizes]
-                    else:
-                        rows = random_subsets(rng, sum(whole), whole[0], b)
-                        chosen = [rows[:, :cut], rows[:, cut:]]
-                    return statistic(list(pooled.split(chosen[0], chosen[1])))
                 if within:
-                    labels = [random_labels(rng, n.tolist(), b) for n in sizes]
+                    sides = [resampling.dealt_masks(rng, n.tolist(), b) for n in sizes]
                 else:
-                    every = random_labels(rng, whole, b)
-                    labels = [every[:, :cut], every[:, cut:]]
-                return statistic([pooled.group(labels[0] == k, labels[1] == k) for k in range(len(members))])
+                    every = resampling.dealt_masks(rng, whole, b)
+                    sides = [[mask[:, :cut] for mask in every], [mask[:, cut:] for mask in every]]
+                if len(members) == 2:
+                    return statistic(list(pooled.split(sides[0][0], sides[1][0])))
+                return statistic([pooled.group(*masks) for masks in zip(*sides, strict=True)])
 
             size, moved = block_size(sum(whole)), sum(whole) * (len(members) - 1)
-        return drawn(work, draws, moved, size, purpose)
+        return resampling.drawn(work, draws, moved, size, purpose)
 
 
 def _closed(draws: Draws) -> bool:

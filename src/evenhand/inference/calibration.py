@@ -27,9 +27,9 @@ from evenhand.arrays import FloatArray, IntArray
 from evenhand.inference.mover import Known, mover, reach
 from evenhand.inference.pvalues import TestResult, undefined
 from evenhand.inference.reference import Drawn, Reference
-from evenhand.inference.resampling import ROWS_PER_RECORD, drawn, refuse_exact
+from evenhand.inference.resampling import ROWS_PER_RECORD, dealt_masks, drawn, refuse_exact
 from evenhand.inference.samples import Draws, MarginSamples, coded_rows
-from evenhand.kernels.counts.deals import block_size, random_counts, random_labels, random_subsets, subset_sums
+from evenhand.kernels.counts.deals import block_size, random_counts, subset_sums
 from evenhand.kernels.counts.row_sums import distinct, weighted_spread
 
 _Statistic = Callable[[FloatArray], FloatArray]
@@ -225,12 +225,7 @@ class CalibrationSamples(MarginSamples):
 
             def work(rng: np.random.Generator, b: int) -> FloatArray:
                 sums = np.zeros((b, len(sizes), self._n_bins, 3))
-                if len(sizes) == 2:
-                    masks = [random_subsets(rng, rows, sizes[0], b)]
-                    masks.append(~masks[0])
-                else:
-                    labels = random_labels(rng, sizes, b)
-                    masks = [labels == k for k in range(len(sizes))]
+                masks = dealt_masks(rng, sizes, b)
                 for j in range(self._n_bins):
                     if cuts[j] < cuts[j + 1]:
                         for k, mask in enumerate(masks):

@@ -118,8 +118,7 @@ def correlation_interval(
     >>> 0.2 < low < 0.586 < high < 0.9
     True
     """
-    draws = Draws() if draws is None else draws
-    pairs = _Pairs(*_standardised(x, y, count), draws)
+    pairs = _Pairs(*_standardised(x, y, count), Draws() if draws is None else draws)
     kind = "t" if pairs.null is None else "permutation-t"
     if pairs.n == 0:
         return math.nan, math.nan, kind

@@ -21,15 +21,7 @@ from scipy import special
 
 from evenhand.arrays import BoolArray, FloatArray
 from evenhand.inference.mover import Known, Limits, mover, mover_equivalence
-from evenhand.kernels.counts.binomial import (
-    normal_quantile,
-    ratio_interval,
-    ratio_statistic,
-    restricted_proportions,
-    score_interval,
-    score_statistic,
-    wilson_interval,
-)
+from evenhand.kernels.counts import binomial
 from evenhand.kernels.counts.row_sums import weighted_spread
 
 Cells = Sequence[int]
@@ -138,14 +130,14 @@ class Rate(Form):
     def interval(self, tables: FloatArray, level: float, *, ratio: bool) -> tuple[float, float, str]:
         """Return score limits."""
         x, n = self._counts(tables)
-        low, high = ratio_interval(x, n, level) if ratio else score_interval(x, n, [1, -1], level)
+        low, high = binomial.ratio_interval(x, n, level) if ratio else binomial.score_interval(x, n, [1, -1], level)
         return float(low), float(high), "score"
 
     def equivalence(self, tables: FloatArray, low: float, high: float, *, ratio: bool) -> float:
         """Return the larger of two one-sided score p-values."""
         x, n = self._counts(tables)
         ends = np.array([low, high])
-        z = ratio_statistic(x, n, ends) if ratio else score_statistic(x, n, [1, -1], ends)
+        z = binomial.ratio_statistic(x, n, ends) if ratio else binomial.score_statistic(x, n, [1, -1], ends)
         return _inside(z)
 
     def standard_error(self, tables: FloatArray) -> float:
@@ -201,7 +193,7 @@ class Average(Form):
             difference = (w * (p[..., 0, :] - p[..., 1, :])).sum(-1)
             return np.where(whole, studentise(difference, v), np.nan)
         flat = (*x.shape[:-2], -1)
-        z = score_statistic(x.reshape(flat), n.reshape(flat), np.concatenate([w, -w]), 0.0, corrected=False)
+        z = binomial.score_statistic(x.reshape(flat), n.reshape(flat), np.concatenate([w, -w]), 0.0, corrected=False)
         return np.where(whole, z, np.nan)
 
     def spread(self, tables: FloatArray, variance: str) -> FloatArray:
@@ -216,7 +208,7 @@ class Average(Form):
             v = self._variances((x + 1) / (n + 2), n)
             for _ in range(2):  # the common value, then its variances, twice is enough
                 mean = (value / v).sum(-1) / (1 / v).sum(-1)
-                p = restricted_proportions(x, n, w, np.broadcast_to(mean[..., None], value.shape))
+                p = binomial.restricted_proportions(x, n, w, np.broadcast_to(mean[..., None], value.shape))
                 v = np.maximum(self._variances(p, n), 1e-20)
         return np.where(whole, spread_of(value, v), np.nan)
 
@@ -226,7 +218,7 @@ class Average(Form):
 
         def limits(z: float) -> tuple[Known, Known]:
             level = 1 - 2 * float(special.ndtr(-max(z, 1e-9)))
-            low, high = score_interval(x, n, list(self.weights), min(level, 1 - 1e-15), corrected=False)
+            low, high = binomial.score_interval(x, n, list(self.weights), min(level, 1 - 1e-15), corrected=False)
             return (a, float(low[0]), float(high[0])), (b, float(low[1]), float(high[1]))
 
         return limits
@@ -234,20 +226,20 @@ class Average(Form):
     def interval(self, tables: FloatArray, level: float, *, ratio: bool) -> tuple[float, float, str]:
         """Return score limits for the difference, MOVER limits from score limits for the ratio."""
         if ratio:
-            return *mover(*self._limits(tables)(normal_quantile(level)), ratio=True), "mover-score"
-        low, high = score_interval(*self._flat(tables), level)
+            return *mover(*self._limits(tables)(binomial.normal_quantile(level)), ratio=True), "mover-score"
+        low, high = binomial.score_interval(*self._flat(tables), level)
         return float(low), float(high), "score"
 
     def equivalence(self, tables: FloatArray, low: float, high: float, *, ratio: bool) -> float:
         """Return the larger of two one-sided p-values."""
         if ratio:
             return mover_equivalence(self._limits(tables), low, high, ratio=True)
-        return _inside(score_statistic(*self._flat(tables), np.array([low, high])))
+        return _inside(binomial.score_statistic(*self._flat(tables), np.array([low, high])))
 
     def standard_error(self, tables: FloatArray) -> float:
         """Return the standard error restricted to one common value."""
         x, n = self._binomials(tables)
-        p = restricted_proportions(*self._flat(tables), 0.0).reshape(x.shape)
+        p = binomial.restricted_proportions(*self._flat(tables), 0.0).reshape(x.shape)
         v = float(self._variances(p, n).sum())
         return math.sqrt(v if v > 0 else float(self._variances((x + 0.5) / (n + 1), n).sum()))
 
@@ -293,7 +285,7 @@ def f1_limits(successes: FloatArray, trials: FloatArray) -> Limits:
 
     def limits(z: float) -> tuple[Known, Known]:
         # Like N / (N - 1) in the score interval; without it 95 % limits cover down to .88 with 5 rows each.
-        shown = (successes / trials, *wilson_interval(successes, trials, z * widen))
+        shown = (successes / trials, *binomial.wilson_interval(successes, trials, z * widen))
         first, second = np.stack([2 * rate / (1 + rate) for rate in shown], -1).tolist()
         return (first[0], first[1], first[2]), (second[0], second[1], second[2])
 

@@ -115,19 +115,18 @@ class TableSamples(Samples):
             alternative=draws.alternative,
         )
         drift = float(np.median(result.null)) if result.null.size and draws.permute == "outcome" else 0.0
+        warnings = list(result.warnings)
         if abs(drift) > 0.25 and not isinstance(self.form, Average):
-            text = (
+            warnings.append(
                 "Permuting within outcome does not centre this value because the groups' base rates differ: "
                 "the test is one of equal decisions given the outcome, not of equal values."
             )
-            result = replace(result, warnings=(*result.warnings, text))
         if not isinstance(self.form, Rate) and self._fewest(pair) < 20:
-            text = (
+            warnings.append(
                 "A group has fewer than 20 rows with one of the outcomes. When the groups differ in more than this "
                 "value, the test may reject too often: three times as often as stated was seen with 6 rows."
             )
-            result = replace(result, warnings=(*result.warnings, text))
-        return result
+        return replace(result, warnings=tuple(warnings))
 
     def _fewest(self, table: IntArray) -> int:
         """Return the smallest number of rows of one group with one outcome."""

@@ -1,9 +1,21 @@
-"""Where a test stops keeping a value, by halving; and the limits of a ratio in closed form."""
+"""What counts as negligible; where a test stops keeping a value, by halving; the limits of a ratio in closed form."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Margin:
+    """The range of differences or ratios that count as no disparity."""
+
+    value: float  # as the user said it: the largest difference, or the smallest ratio
+    # low, high: the ends of the range.
+    low: float
+    high: float
+    ratio: bool  # whether it bounds a ratio
 
 
 def fieller(

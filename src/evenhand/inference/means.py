@@ -19,8 +19,9 @@ rows beside three normal ones of 80 at .045 (.05), .011 (.01) and .002 (.001).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,6 +35,8 @@ from evenhand.inference.samples import Draws, MarginSamples, coded_rows
 from evenhand.inference.skewed_student import Lean, Shape, laws_of, lean_of, straight_spread, tail_missed
 from evenhand.kernels.counts import row_sums
 from evenhand.kernels.counts.deals import all_subsets, subset_sums
+
+_Statistic = Callable[[FloatArray], FloatArray]
 
 # Permutations are left out when, with the moments of all rows together, skewness / sqrt(n) and kurtosis / n of the
 # smallest sample are at most these: the smallest sample then holds a hundred or more rows of the longest tail.
@@ -89,7 +92,6 @@ class MeanSamples(MarginSamples):
         self._values, self._weights, self._table = row_sums.distinct(v[keep], w[keep], c[keep], g[keep], n_groups)
         self._rows_known = True
         self._shapes: dict[int, Shape] = {}
-        self._calm: dict[frozenset[int], bool] = {}
         self._summarise(np.stack([self._group(k, 0.0) for k in range(n_groups)]), weight is not None, empty_reason)
 
     @classmethod
@@ -148,7 +150,7 @@ class MeanSamples(MarginSamples):
         # Groups are dealt in an order that their labels cannot change.
         order = sorted(members, key=lambda k: (*self._sums[k, :2], self.estimate[k]))
         own = self._own(order)
-        plain = not self._rows_known or draws.method == "limit"
+        plain = self._plain(draws)
         varied = bool((own > 0).all())
         if plain and not varied:
             return undefined("Welch's F law needs two rows in each group, and values that vary.")
@@ -165,10 +167,11 @@ class MeanSamples(MarginSamples):
         if plain or (draws.method == "auto" and varied and self._is_calm(order)):
             return TestResult(statistic=q, pvalue=known, method=words, exact=False, warnings=warnings)
         refuse_exact(draws, NO_GLOBAL)
-        lines, total, table = self._centred(self._values, self._weights, self._table[:, order])
+        lines, total, table = self._centred(order)
         observed = np.stack([table[:, k] @ lines for k in range(len(order))])  # (K, 6)
         spread = float(row_sums.spread(observed, null=True))
-        null = self._permuted(lines, total, table.sum(axis=0), draws, "global")
+        statistic = partial(row_sums.spread, null=True)
+        null = self._permuted(lines, total, table.sum(axis=0), draws, statistic, "global")
         result = Reference(None, null).result(spread, "greater", method=PERMUTED, warnings=warnings)
         if draws.method != "auto" or not varied:
             return result
@@ -258,7 +261,7 @@ class MeanSamples(MarginSamples):
 
     def _single(self, a: int, b: int, draws: Draws) -> tuple[float, Drawn | Listed | None]:
         null = None if self._plain(draws) else self._null(a, b, draws, single=True)
-        lines, _, table = self._centred(self._values, self._weights, self._table[:, [a, b]])
+        lines, _, table = self._centred([a, b])
         observed = row_sums.studentised(np.stack([table[:, k] @ lines for k in (0, 1)]), null=True)
         return float(observed), null
 
@@ -270,31 +273,21 @@ class MeanSamples(MarginSamples):
         listed = rows < 20_000 and math.comb(rows, int(sizes[small])) * rows <= ENUMERATE
         if draws.method == "auto" and not listed and not single and self._is_calm([a, b]):
             return None
-        lines, total, _ = self._centred(self._values, self._weights, self._table[:, [a, b]])
-        if listed and draws.method in ("auto", "exact"):
-            first = subset_sums(all_subsets(rows, int(sizes[small])), np.repeat(lines, total, axis=0))
-            every = np.stack([first, total @ lines - first], axis=1)
-            return Listed((-1.0 if small else 1.0) * row_sums.studentised(every, null=single))
-        refuse_exact(draws)
-        return self._permuted(lines, total, sizes[[small, 1 - small]], draws, "pair", turned=small == 1, single=single)
-
-    def _permuted(
-        self,
-        lines: FloatArray,
-        total: IntArray,
-        sizes: IntArray,
-        draws: Draws,
-        name: str,
-        *,
-        turned: bool = False,
-        single: bool = False,
-    ) -> Drawn:
-        """Law of the statistic over permutations; without weights four of the six sums are known beforehand."""
+        lines, total, _ = self._centred([a, b])
 
         def statistic(sums: FloatArray) -> FloatArray:
-            if name == "global":
-                return row_sums.spread(sums, null=True)
-            return (-1.0 if turned else 1.0) * row_sums.studentised(sums, null=single)
+            return (-1.0 if small else 1.0) * row_sums.studentised(sums, null=single)
+
+        if listed and draws.method in ("auto", "exact"):
+            first = subset_sums(all_subsets(rows, int(sizes[small])), np.repeat(lines, total, axis=0))
+            return Listed(statistic(np.stack([first, total @ lines - first], axis=1)))
+        refuse_exact(draws)
+        return self._permuted(lines, total, sizes[[small, 1 - small]], draws, statistic, "pair")
+
+    def _permuted(
+        self, lines: FloatArray, total: IntArray, sizes: IntArray, draws: Draws, statistic: _Statistic, name: str
+    ) -> Drawn:
+        """Law of the statistic over permutations; without weights four of the six sums are known beforehand."""
 
         def filled(sums: FloatArray) -> FloatArray:
             n = np.broadcast_to(sizes.astype(np.float64), sums.shape[:-1])
@@ -304,11 +297,11 @@ class MeanSamples(MarginSamples):
             return dealt_sums(lines, total, sizes.tolist(), draws, statistic, name)
         return dealt_sums(lines[:, [3, 5]], total, sizes.tolist(), draws, filled, name)
 
-    @staticmethod
-    def _centred(values: FloatArray, weights: FloatArray, table: IntArray) -> tuple[FloatArray, IntArray, IntArray]:
-        """Features of the rows in use around their pooled mean, and their counts in all and per group."""
+    def _centred(self, members: Sequence[int]) -> tuple[FloatArray, IntArray, IntArray]:
+        """Features of the samples' rows around their pooled mean, and their counts in all and per sample."""
+        table = self._table[:, list(members)]
         used = table.sum(axis=1) > 0
-        v, w, table = values[used], weights[used], table[used]
+        v, w, table = self._values[used], self._weights[used], table[used]
         total = table.sum(axis=1)
         return row_sums.features(v, w, float(np.dot(w * total, v) / np.dot(w, total))), total, table
 
@@ -343,12 +336,6 @@ class MeanSamples(MarginSamples):
         return self._shapes[k]
 
     def _is_calm(self, members: Sequence[int]) -> bool:
-        key = frozenset(members)
-        if key not in self._calm:
-            self._calm[key] = self._judge_calm(members)
-        return self._calm[key]
-
-    def _judge_calm(self, members: Sequence[int]) -> bool:
         """Whether all rows together are so little skewed, for the smallest sample, that one law is enough."""
         smallest = float(self._effective(members).min())
         table = self._table[:, list(members)]

@@ -52,18 +52,15 @@ def adjust(pvalues: ArrayLike, method: str = "holm") -> FloatArray:
     m = known.size
     if method == "none" or m == 0:
         return out
-    if method == "bonferroni":
-        out[made] = np.minimum(known * m, 1.0)
-        return out
     order = np.argsort(known, kind="stable")
     rank = np.arange(1, m + 1)
-    if method == "holm":
+    if method == "bonferroni":
+        stepped = known[order] * m
+    elif method == "holm":
         stepped = np.maximum.accumulate(known[order] * (m + 1 - rank))
     else:
         stepped = np.minimum.accumulate((known[order] * m / rank)[::-1])[::-1]
-    result = np.empty(m)
-    result[order] = np.minimum(stepped, 1.0)
-    out[made] = result
+    out.flat[np.flatnonzero(made)[order]] = np.minimum(stepped, 1.0)
     return out
 
 

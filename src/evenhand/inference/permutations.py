@@ -67,7 +67,9 @@ def permutation_test(
         most = min(limit, max(draws.n_resamples, 1000)) if draws.method == "auto" else EXACT_LIMIT
         listed = enumerate_tables(table, strata, limit=most)
         if listed is not None:
-            return _exact(*listed, statistic, observed, alternative, words, draws.midp)
+            tables, probability = listed
+            null = statistic(tables.astype(np.float64))
+            return _exact(null, probability, observed, alternative, words, draws.midp)
         if draws.method == "exact":
             raise UsageError(
                 f"More than {EXACT_LIMIT:,} tables would have to be listed for an exact test. "
@@ -89,16 +91,9 @@ def permutation_test(
 
 
 def _exact(
-    tables: IntArray,
-    probability: FloatArray,
-    statistic: Callable[[FloatArray], FloatArray],
-    observed: float,
-    alternative: str,
-    words: str,
-    midp: bool,
+    null: FloatArray, probability: FloatArray, observed: float, alternative: str, words: str, midp: bool
 ) -> TestResult:
     """Sum the probability of all tables at least as extreme as the data."""
-    null = statistic(tables.astype(np.float64))
 
     def tail(at: float) -> float:
         whole = probability[extremes(null, at, alternative)].sum()
@@ -111,7 +106,7 @@ def _exact(
     return TestResult(
         statistic=observed,
         pvalue=tail(observed),
-        method=f"all {len(tables):,} permuted tables, {words}{', mid-p' if midp else ''}",
+        method=f"all {len(null):,} permuted tables, {words}{', mid-p' if midp else ''}",
         exact=True,
         floor=tail(float(most)),
     )

@@ -38,11 +38,9 @@ class Law(Protocol):
 
     def tail(self, statistic: float, side: str) -> float:
         """Return the one-sided p-value."""
-        ...
 
     def critical(self, share: float) -> tuple[float, float]:
         """Return the values beyond which either one-sided p-value is at most `share`."""
-        ...
 
 
 class Drawn:

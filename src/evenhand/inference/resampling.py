@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy import special
 
-from evenhand.arrays import FloatArray, IntArray
+from evenhand.arrays import BoolArray, FloatArray, IntArray
 from evenhand.errors import UsageError
 from evenhand.inference.reference import Drawn
 from evenhand.inference.samples import Draws
-from evenhand.kernels.counts.deals import Work, block_size, random_counts, random_labels, subset_sums
+from evenhand.kernels.counts.deals import Work, block_size, random_counts, random_labels, random_subsets, subset_sums
 from evenhand.kernels.counts.sparse_draws import SHARE, random_picks
 
 # Numbers touched by the largest full enumeration.
@@ -82,6 +82,15 @@ def dealt_sums(
     else:
         cost, size = rows * len(sizes), block_size(rows)
     return drawn(work, draws, cost, size, purpose)
+
+
+def dealt_masks(rng: np.random.Generator, sizes: Sequence[int], b: int) -> list[BoolArray]:
+    """Deal rows out at random to groups of these sizes, `b` times; one mask (b, rows) for each group."""
+    if len(sizes) == 2:
+        first = random_subsets(rng, sum(sizes), sizes[0], b)
+        return [first, ~first]
+    labels = random_labels(rng, sizes, b)
+    return [labels == k for k in range(len(sizes))]
 
 
 def drawn(work: Work, draws: Draws, cost: int, block: int, purpose: str) -> Drawn:

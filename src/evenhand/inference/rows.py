@@ -36,6 +36,7 @@ from evenhand.kernels.shared.seeds import stream
 NO_EXACT = "a general function of rows has no exact test"
 NO_VARIANCE = "The function has no value, or no bootstrap variance, in one of the groups."
 Columns = Mapping[str, AnyArray]
+_Study = tuple[FloatArray, FloatArray, FloatArray]  # values, their variances and the statistic on permuted rows
 
 # Rows of bootstrap samples held at once.
 _TOGETHER = 2**21
@@ -109,7 +110,7 @@ class RowSamples(MarginSamples):
         self._columns = {name: column[index] for name, column in arrays.items()}
         self._value, self._batch, self._resampling = value, batch, resampling
         self._rows = [np.flatnonzero(g[index] == k) for k in range(n_groups)]
-        self._studies: dict[tuple[tuple[int, ...], Draws], tuple[FloatArray, FloatArray, FloatArray]] = {}
+        self._studies: dict[tuple[tuple[int, ...], Draws], _Study] = {}
         self.estimate, self.reason = self._observe(empty_reason)
         self.counts = tuple({"rows": int(rows.size)} for rows in self._rows)
 
@@ -164,17 +165,12 @@ class RowSamples(MarginSamples):
                 reason.append(empty_reason)
                 continue
             try:
-                found = self._value(self._take(rows))
-                estimate[k] = float(found)
+                value = float(self._value(self._take(rows)))
+                estimate[k] = value if math.isfinite(value) else np.nan
+                reason.append("" if math.isfinite(value) else "gave the metric's function no finite value")
             except Exception as caught:  # the function is the user's: any failure becomes a reason
                 error, raised = caught, raised + 1
                 reason.append(f"made the metric's function fail with {type(caught).__name__}: {caught}")
-                continue
-            if not math.isfinite(estimate[k]):
-                estimate[k] = np.nan
-                reason.append("gave the metric's function no finite value")
-            else:
-                reason.append("")
         if error is not None and raised == sum(rows.size > 0 for rows in self._rows):
             raise UsageError(
                 f"The metric's function failed in every group; last with {type(error).__name__}: {error}. "
@@ -188,17 +184,17 @@ class RowSamples(MarginSamples):
     def _call(self, rows: IntArray) -> float:
         """Value on resampled rows, NaN where the function fails."""
         try:
-            found = float(self._value(self._take(rows)))
+            value = float(self._value(self._take(rows)))
         except Exception:  # resampled rows may lack an outcome; the statistic is then undefined
             return math.nan
-        return found if math.isfinite(found) else math.nan
+        return value if math.isfinite(value) else math.nan
 
     def _call_all(self, rows: IntArray) -> FloatArray:
         """Value on each of many resampled samples; shape (samples, rows) -> (samples,)."""
         if not self._batch:
             return np.array([self._call(one) for one in rows])
-        found = np.asarray(self._value(self._take(rows)), dtype=float)
-        return np.where(np.isfinite(found), found, math.nan)
+        values = np.asarray(self._value(self._take(rows)), dtype=float)
+        return np.where(np.isfinite(values), values, math.nan)
 
     def _variance(self, rng: np.random.Generator, rows: IntArray, centre: float, n: int) -> float:
         """[diciccio2020] eq. (1) inside one sample; NaN when fewer than half of the samples have a value."""
@@ -213,18 +209,14 @@ class RowSamples(MarginSamples):
             return math.nan
         return float(np.mean((drawn[defined] - centre) ** 2))
 
-    def _studied(
-        self, members: tuple[int, ...], draws: Draws, *, together: bool = False
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _studied(self, members: tuple[int, ...], draws: Draws, *, together: bool = False) -> _Study:
         """Values, bootstrap variances and the permuted statistic, kept for the next question."""
         key = ((*members, int(together)), replace(draws, alternative="two-sided", workers=1))
         if key not in self._studies:
             self._studies[key] = self._study(members, draws, together)
         return self._studies[key]
 
-    def _study(
-        self, members: tuple[int, ...], draws: Draws, together: bool
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _study(self, members: tuple[int, ...], draws: Draws, together: bool) -> _Study:
         values = self.estimate[list(members)]
         # Samples are bootstrapped and dealt in an order that their labels cannot change.
         order = sorted(range(len(members)), key=lambda i: (self._rows[members[i]].size, values[i]))
@@ -245,15 +237,14 @@ class RowSamples(MarginSamples):
             dealt = [random_labels(rng, n, b) for n in sizes]
             out = np.empty(b)
             for r in range(b):
-                found, spread = np.empty(len(members)), np.empty(len(members))
+                own, spread = np.empty(len(members)), np.full(len(members), math.nan)
                 for i in order:
                     label = place[i]
                     rows = np.concatenate([part[d[r] == label] for part, d in zip(strata, dealt, strict=True)])
-                    found[i] = self._call(rows)
-                    spread[i] = (
-                        self._variance(rng, rows, found[i], self._resampling.n_bootstrap) if rows.size else math.nan
-                    )
-                out[r] = statistic(found, spread)
+                    own[i] = self._call(rows)
+                    if rows.size:
+                        spread[i] = self._variance(rng, rows, own[i], self._resampling.n_bootstrap)
+                out[r] = statistic(own, spread)
             return out
 
         n = min(draws.n_resamples, self._resampling.max_resamples)

@@ -126,8 +126,8 @@ class Shape:
         (2.0, 2.0)
         """
         n = counts.sum()
-        found = tuple(float(np.dot(counts, residuals**k) / n) for k in range(2, 7))
-        return cls(rows, variance, (found[0], found[1], found[2], found[3], found[4]))
+        moments = tuple(float(np.dot(counts, residuals**k) / n) for k in range(2, 7))
+        return cls(rows, variance, (moments[0], moments[1], moments[2], moments[3], moments[4]))
 
 
 def lean_of(shapes: list[tuple[Shape, float]], df: float, *, bend: float = 0.0, doubt: float = DOUBT) -> Lean:
@@ -203,10 +203,10 @@ def straight_spread(values: FloatArray, variances: FloatArray, laws: list[Lean])
     low, high = float(values.min()), float(values.max())
     for _ in range(3):
         places = np.linspace(low, high, 201)
-        found = total(places)
-        best = int(np.argmin(found))
+        totals = total(places)
+        best = int(np.argmin(totals))
         low, high = float(places[max(best - 1, 0)]), float(places[min(best + 1, 200)])
-    return float(found[best])
+    return float(totals[best])
 
 
 def laws_of(shapes: list[Shape]) -> tuple[list[Lean], list[Lean]]:

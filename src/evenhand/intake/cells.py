@@ -14,7 +14,7 @@ from evenhand.intake.fingerprint import Fingerprint
 from evenhand.intake.options import Options
 from evenhand.intake.parts import Attribute
 from evenhand.intake.records import Records, ScoreBins
-from evenhand.intake.summed_values import value_array, value_names
+from evenhand.intake.summed_values import VALUES, value_names
 
 Sums = tuple[FloatArray, FloatArray, FloatArray]
 
@@ -70,8 +70,8 @@ def intersect(names: Sequence[str], attributes: Sequence[Attribute]) -> Attribut
     """
     by_name = {a.name: a for a in attributes}
     parts = [by_name[n] for n in names]
-    joint, found = _joint([(a.codes, len(a.labels)) for a in parts])
-    first = _first_places(joint, len(found))
+    joint, combinations = _joint([(a.codes, len(a.labels)) for a in parts])
+    first = _first_places(joint, len(combinations))
     labels = [" & ".join(a.labels[a.codes[i]] for a in parts) for i in first]
     order = sorted(range(len(labels)), key=labels.__getitem__)
     place = np.empty(len(order), dtype=np.int64)
@@ -79,28 +79,20 @@ def intersect(names: Sequence[str], attributes: Sequence[Attribute]) -> Attribut
     return Attribute(name=" × ".join(names), labels=tuple(labels[i] for i in order), codes=place[joint])
 
 
-def row_sums(name: str, outcome: FloatArray, score: FloatArray, count: IntArray, weight: FloatArray) -> Sums:
-    """Return w v, w² v and w² v² of each record, for one value name."""
-    v = value_array(name, outcome, score)
-    return count * weight * v, count * weight**2 * v, count * weight**2 * v**2
-
-
 def _bin_rows(records: Records, bins: int) -> Records:
     score = records.score
     assert score is not None
-    calibrated = records.score_kind == "probability"
-    cuts = ScoreBins(
-        low=0.0 if calibrated else float(score.min()), high=1.0 if calibrated else float(score.max()), bins=bins
-    )
+    cuts = ScoreBins.over(float(score.min()), float(score.max()), bins)
     weights = records.weights
     weight = np.ones(len(score)) if weights.total is None else weights.total / weights.count
     outcome = np.zeros(len(score)) if records.outcome is None else records.outcome
-    names = value_names(records.outcome_kind, records.score_kind)
+    values = {n: VALUES[n].array(outcome, score) for n in value_names(records.outcome_kind, records.score_kind)}
+    once, twice = weights.count * weight, weights.count * weight**2
     return replace(
         records,
         score=cuts.place(score).astype(np.float64),
         bins=cuts,
-        moments={n: row_sums(n, outcome, score, weights.count, weight) for n in names},
+        moments={n: (once * v, twice * v, twice * v**2) for n, v in values.items()},
         weights=replace(weights, constant=1.0),
     )
 
@@ -113,8 +105,8 @@ def _cells(records: Records) -> tuple[IntArray, IntArray]:
         keys.append((records.decision.astype(np.int64), 2))
     if records.score is not None and records.bins is not None:
         keys.append((records.score.astype(np.int64), records.bins.bins))
-    cell, found = _joint(keys)
-    return cell, _first_places(cell, len(found))
+    cell, used_codes = _joint(keys)
+    return cell, _first_places(cell, len(used_codes))
 
 
 def _joint(keys: Sequence[tuple[IntArray, int]]) -> tuple[IntArray, IntArray]:
@@ -123,15 +115,15 @@ def _joint(keys: Sequence[tuple[IntArray, int]]) -> tuple[IntArray, IntArray]:
     size = 1
     for codes, levels in keys:
         if size * levels >= 2**62:
-            found, joint = np.unique(joint, return_inverse=True)
-            size = len(found)
+            used_codes, joint = np.unique(joint, return_inverse=True)
+            size = len(used_codes)
         joint = joint * levels + codes
         size *= levels
     if size <= 2**22:
         used = np.bincount(joint, minlength=size) > 0
         return (np.cumsum(used) - 1)[joint], np.flatnonzero(used)
-    found, joint = np.unique(joint, return_inverse=True)
-    return joint.astype(np.int64), found
+    used_codes, joint = np.unique(joint, return_inverse=True)
+    return joint.astype(np.int64), used_codes
 
 
 def _first_places(cell: IntArray, cells: int) -> IntArray:

@@ -9,7 +9,7 @@ import datetime
 import decimal
 import math
 import numbers
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -44,17 +44,19 @@ class Column:
         """Return each record's place among the distinct values that occur, and these values sorted."""
         if self.kind == "label":
             return relabel(self.values, self.labels)
-        codes, found = factorise_numbers(self.values)
-        return codes, tuple(float(v) for v in found)
+        codes, distinct = factorise_numbers(self.values)
+        return codes, tuple(float(v) for v in distinct)
 
     def texts(self) -> tuple[IntArray, tuple[str, ...]]:
         """Return each record's place among the distinct labels that occur, and these labels sorted."""
-        codes, found = self.distinct()
+        codes, distinct = self.distinct()
+        return relabel(codes, tuple(self.text(v) for v in distinct))
+
+    def text(self, value: float | str) -> str:
+        """Return one of its values as a text."""
         if self.kind == "truth":
-            return relabel(codes, tuple("True" if v else "False" for v in found))
-        if self.kind == "number":
-            return relabel(codes, tuple(number_text(float(v)) for v in found))
-        return codes, tuple(str(v) for v in found)
+            return "True" if value else "False"
+        return number_text(float(value)) if self.kind == "number" else str(value)
 
     def take(self, keep: BoolArray) -> Column:
         """Return the marked records."""
@@ -81,10 +83,10 @@ def relabel(codes: IntArray, labels: tuple[str, ...]) -> tuple[IntArray, tuple[s
     ([0, 1, -1], ('a', 'b'))
     """
     used = np.bincount(codes[codes >= 0], minlength=len(labels)) > 0
-    found = tuple(sorted({label for label, use in zip(labels, used, strict=True) if use}))
-    place = {label: i for i, label in enumerate(found)}
+    kept = tuple(sorted({label for label, use in zip(labels, used, strict=True) if use}))
+    place = {label: i for i, label in enumerate(kept)}
     table = np.array([*(place.get(label, -1) for label in labels), -1], dtype=np.int64)
-    return table[codes], found
+    return table[codes], kept
 
 
 def factorise_numbers(values: FloatArray) -> tuple[IntArray, FloatArray]:
@@ -102,8 +104,8 @@ def factorise_numbers(values: FloatArray) -> tuple[IntArray, FloatArray]:
             place = np.cumsum(used) - 1
             codes[known] = place[whole - int(low)]
             return codes, np.flatnonzero(used).astype(np.float64) + int(low)
-    found, codes[known] = np.unique(inside, return_inverse=True)
-    return codes, found
+    distinct, codes[known] = np.unique(inside, return_inverse=True)
+    return codes, distinct
 
 
 def from_codes(codes: Any, labels: Iterable[Any]) -> Column:
@@ -160,6 +162,11 @@ def _list_array(values: Any) -> NDArray[Any]:
             return np.asarray(items)
         except OverflowError:
             return np.asarray(items, dtype=np.float64)
+    return object_array(items)
+
+
+def object_array(items: Sequence[Any]) -> NDArray[Any]:
+    """Return one object per item, whatever the items are: numpy would make texts or a matrix of some."""
     array = np.empty(len(items), dtype=object)
     array[:] = items
     return array
@@ -189,15 +196,14 @@ def _from_objects(items: list[Any], name: str) -> Column:
         codes = np.array([place.setdefault(v, len(place)) for v in items], dtype=np.int64)
     except TypeError as error:
         raise DataError(f"`{name}` holds values that are not labels or numbers: {error}.") from None
-    found = list(place)
-    known = [v for v in found if not is_missing(v)]
-    if known and all(isinstance(v, bool | np.bool_) for v in known):
-        table = np.array([math.nan if is_missing(v) else float(v) for v in found])
-        return Column(kind="truth", values=table[codes])
-    if all(isinstance(v, numbers.Real | decimal.Decimal | np.number) for v in known) and known:
-        table = np.array([math.nan if is_missing(v) else float(v) for v in found])
-        return Column(kind="number", values=table[codes])
-    return from_codes(codes, found)
+    distinct = list(place)
+    known = [v for v in distinct if not is_missing(v)]
+    kinds = {"truth": bool | np.bool_, "number": numbers.Real | decimal.Decimal | np.number}
+    for kind, types in kinds.items():
+        if known and all(isinstance(v, types) for v in known):
+            table = np.array([math.nan if is_missing(v) else float(v) for v in distinct])
+            return Column(kind=kind, values=table[codes])
+    return from_codes(codes, distinct)
 
 
 def is_missing(value: Any) -> bool:

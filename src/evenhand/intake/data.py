@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand.arrays import FloatArray, IntArray
+from evenhand.arrays import FloatArray, IntArray, read_only
 from evenhand.errors import DataError, UsageError, near_matches
 from evenhand.intake.arrays import arrays_table
 from evenhand.intake.cells import fingerprint_of, intersect, merge_cells
@@ -151,7 +151,7 @@ class AuditData:
         weights, bins, score = records.weights, records.bins, records.score
         if score is not None and bins is not None:
             score = bins.middle(score.astype(np.int64))
-        moments = {name: Moments(wv=_own(a), wwv=_own(b), wwvv=_own(c)) for name, (a, b, c) in records.moments.items()}
+        moments = {name: Moments(*map(read_only, sums)) for name, sums in records.moments.items()}
         crossed = tuple(intersect(names, records.attributes) for names in options.intersections)
         return cls(
             outcome=_own_or_none(records.outcome),
@@ -160,18 +160,18 @@ class AuditData:
             score=_own_or_none(score),
             score_kind=records.score_kind,
             score_bins=None if bins is None else bins.bins,
-            attributes=tuple(replace(a, codes=_own(a.codes)) for a in (*records.attributes, *crossed)),
-            continuous={name: _own(v) for name, v in records.continuous.items()},
-            features={name: _own(column.plain()) for name, column in records.features.items()},
+            attributes=tuple(replace(a, codes=read_only(a.codes)) for a in (*records.attributes, *crossed)),
+            continuous={name: read_only(v) for name, v in records.continuous.items()},
+            features={name: read_only(column.plain()) for name, column in records.features.items()},
             feature_types={n: c.source_type for n, c in records.features.items() if c.source_type is not None},
             labels=records.labels,
             threshold=options.threshold,
-            count=_own(weights.count),
-            weight=None if weights.total is None else _own(weights.total / weights.count),
+            count=read_only(weights.count),
+            weight=None if weights.total is None else read_only(weights.total / weights.count),
             weight_square=_own_or_none(weights.square),
             moments=moments if cells else None,
             columns=options.column_names(),
-            rows=RowCounts(rows_in=records.rows_in, rows_used=records.rows_used, dropped=records.dropped),
+            rows=records.rows,
             notes=records.notes,
             fingerprint=fingerprint_of(records, cells),
         )
@@ -228,7 +228,7 @@ class AuditData:
         at = np.repeat(np.arange(self.count.size), self.count)[people]
 
         def of(values: FloatArray | None) -> FloatArray | None:
-            return None if values is None else _own(values[at])
+            return None if values is None else read_only(values[at])
 
         return replace(
             self,
@@ -237,20 +237,14 @@ class AuditData:
             score=of(self.score),
             weight=of(self.weight),
             weight_square=None if self.weight is None else of(self.weight**2),
-            attributes=tuple(replace(a, codes=_own(a.codes[at])) for a in self.attributes),
-            continuous={name: _own(v[at]) for name, v in self.continuous.items()},
-            features={name: _own(v[at]) for name, v in self.features.items()},
-            count=_own(np.ones(at.size, dtype=np.int64)),
+            attributes=tuple(replace(a, codes=read_only(a.codes[at])) for a in self.attributes),
+            continuous={name: read_only(v[at]) for name, v in self.continuous.items()},
+            features={name: read_only(v[at]) for name, v in self.features.items()},
+            count=read_only(np.ones(at.size, dtype=np.int64)),
             rows=RowCounts(rows_in=int(at.size), rows_used=int(at.size), dropped={}),
             fingerprint=hashlib.sha256(self.fingerprint.encode() + np.sort(people).tobytes()).hexdigest(),
         )
 
 
-def _own(array: NDArray[Any]) -> NDArray[Any]:
-    copy = np.array(array)
-    copy.flags.writeable = False
-    return copy
-
-
 def _own_or_none(array: FloatArray | None) -> FloatArray | None:
-    return None if array is None else _own(array)
+    return None if array is None else read_only(array)

@@ -54,13 +54,13 @@ def identifier_names(names: Sequence[str], used: Sequence[str]) -> list[str]:
     >>> identifier_names(["y", "personId", "customer_no", "width", "age"], ["y"])
     ['personId', 'customer_no']
     """
-    found = []
+    people = []
     for name in names:
         plain = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.strip())
         plain = re.sub(r"[\s.\-]+", "_", plain).casefold()
         if name not in used and _IDENTIFIERS.search(plain):
-            found.append(name)
-    return found[:MOST_CANDIDATES]
+            people.append(name)
+    return people[:MOST_CANDIDATES]
 
 
 def identifier_note(name: str, rows: int, people: int) -> str | None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.errors import DataError, MissingDependencyError
-from evenhand.intake.columns import Column, factorise_numbers, from_codes, from_values
+from evenhand.intake.columns import Column, factorise_numbers, from_codes, from_values, object_array
 from evenhand.intake.dependence import identifier_names, identifier_note
 from evenhand.intake.options import Options, check_columns
 from evenhand.intake.parts import FeatureType
@@ -48,11 +48,11 @@ def frame_columns(frame: Any, wanted: Sequence[str]) -> dict[str, Column] | None
 def frame_names(frame: Any) -> list[str] | None:
     """Return the column names of a frame, duplicates included, or None when this is not a frame."""
     for attribute in ("collect_schema", "column_names", "columns"):  # a polars LazyFrame warns about `columns`
-        found = getattr(frame, attribute, None)
-        if attribute == "collect_schema" and found is not None:
-            return list(found().names())
-        if found is not None and not callable(found):
-            return [c if isinstance(c, str) else str(c) for c in found]
+        held = getattr(frame, attribute, None)
+        if attribute == "collect_schema" and held is not None:
+            return list(held().names())
+        if held is not None and not callable(held):
+            return [c if isinstance(c, str) else str(c) for c in held]
     return None
 
 
@@ -73,18 +73,16 @@ def _series_column(series: Any, name: str) -> Column:
     dtype = series.dtype
     if dtype == nw.Boolean or dtype.is_numeric():
         values = series.cast(nw.Float64).to_numpy() if series.null_count() else series.to_numpy()
-        kind = "truth" if dtype == nw.Boolean else "number"
-        whole = (
-            "truth" if dtype == nw.Boolean else "integer" if dtype.is_integer() and not series.null_count() else None
-        )
-        source_type = None if whole is None else FeatureType(kind=whole)
+        truth, whole = dtype == nw.Boolean, dtype.is_integer() and not series.null_count()
+        source_type = FeatureType(kind="truth" if truth else "integer") if truth or whole else None
+        kind = "truth" if truth else "number"
         return Column(kind=kind, values=np.array(values, dtype=np.float64), source_type=source_type)
     if dtype in (nw.Categorical, nw.Enum):
         column = _label_column(series, name)
         return replace(column, source_type=_category_type(series, column))
     if dtype == nw.String:
         return _label_column(series, name)
-    return from_values(_object_array(series.to_list()), name)
+    return from_values(object_array(series.to_list()), name)
 
 
 def _category_type(series: Any, column: Column) -> FeatureType:
@@ -96,22 +94,16 @@ def _category_type(series: Any, column: Column) -> FeatureType:
     return FeatureType(kind="category", categories=tuple(sorted(label for label in column.labels if label.strip())))
 
 
-def _object_array(items: list[Any]) -> Any:
-    array = np.empty(len(items), dtype=object)
-    array[:] = items
-    return array
-
-
 def _label_column(series: Any, name: str) -> Column:
     implementation = series.implementation
     native = series.to_native()
     if implementation.is_pandas():
         import pandas
 
-        codes, found = pandas.factorize(native)
-        values = np.asarray(found, dtype=object)
+        codes, labels = pandas.factorize(native)
+        values = np.asarray(labels, dtype=object)
         if len(values) and not any(isinstance(v, str) for v in values):
-            return from_values(_object_array([values[c] if c >= 0 else None for c in codes]), name)
+            return from_values(object_array([values[c] if c >= 0 else None for c in codes]), name)
         return from_codes(codes, values)
     if implementation.is_polars():
         import polars
@@ -133,14 +125,7 @@ def _label_column(series: Any, name: str) -> Column:
             encoded = native.cast(pyarrow.large_string()).combine_chunks().dictionary_encode()
         codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         return from_codes(codes, encoded.dictionary.to_pylist())
-    return from_values(_object_array(series.to_list()), name)
-
-
-def mapping_columns(mapping: Mapping[str, Any], wanted: Sequence[str]) -> dict[str, Column]:
-    """Take the wanted arrays of a mapping and check that they have one length."""
-    columns = {name: column_of(mapping[name], name) for name in wanted}
-    check_lengths(columns)
-    return columns
+    return from_values(object_array(series.to_list()), name)
 
 
 def check_lengths(columns: Mapping[str, Column]) -> None:
@@ -193,8 +178,9 @@ def frame_table(source: Any, options: Options) -> Table:
     if isinstance(source, Mapping):
         check_columns(options, [str(k) for k in source])
         named = {str(k): v for k, v in source.items()}
-        wanted = _with_identifiers(named, options)
-        return columns_table(mapping_columns(named, wanted), options)
+        arrays = {name: column_of(named[name], name) for name in _with_identifiers(named, options)}
+        check_lengths(arrays)
+        return columns_table(arrays, options)
     names = frame_names(source)
     if names is not None:
         check_columns(options, names)

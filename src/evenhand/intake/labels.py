@@ -13,43 +13,34 @@ from evenhand.arrays import BoolArray, FloatArray, IntArray
 from evenhand.errors import DataError, UsageError
 from evenhand.intake.columns import Column, text_of
 from evenhand.intake.parts import Labels
-from evenhand.intake.wording import listing, number_text
+from evenhand.intake.wording import listing
 
-# Positive first. Compared without case, outer blanks and trailing dots.
-_PAIRS = (
-    ("1", "0"),
-    ("1.0", "0.0"),
-    ("1", "-1"),
-    ("+1", "-1"),
-    ("1.0", "-1.0"),
-    ("yes", "no"),
-    ("y", "n"),
-    ("true", "false"),
-    ("t", "f"),
-    ("positive", "negative"),
-    ("pos", "neg"),
-    ("+", "-"),
-    ("good", "bad"),
-    ("approved", "denied"),
-    ("approved", "rejected"),
-    ("approved", "declined"),
-    ("approve", "deny"),
-    ("approve", "reject"),
-    ("accepted", "rejected"),
-    ("accepted", "denied"),
-    ("accepted", "declined"),
-    ("accept", "reject"),
-    ("granted", "denied"),
-    ("granted", "rejected"),
-    ("grant", "deny"),
-    ("admitted", "rejected"),
-    ("admitted", "denied"),
-    ("selected", "rejected"),
-    ("hired", "rejected"),
-    ("pass", "fail"),
-    ("passed", "failed"),
-    ("success", "failure"),
-)
+# Words that count as 1 and those that count as 0 beside them. Compared without case, outer blanks and trailing dots.
+_OPPOSITES = {
+    "1": ("0", "-1"),
+    "1.0": ("0.0", "-1.0"),
+    "+1": ("-1",),
+    "yes": ("no",),
+    "y": ("n",),
+    "true": ("false",),
+    "t": ("f",),
+    "positive": ("negative",),
+    "pos": ("neg",),
+    "+": ("-",),
+    "good": ("bad",),
+    "approved": ("denied", "rejected", "declined"),
+    "approve": ("deny", "reject"),
+    "accepted": ("rejected", "denied", "declined"),
+    "accept": ("reject",),
+    "granted": ("denied", "rejected"),
+    "grant": ("deny",),
+    "admitted": ("rejected", "denied"),
+    "selected": ("rejected",),
+    "hired": ("rejected",),
+    "pass": ("fail",),
+    "passed": ("failed",),
+    "success": ("failure",),
+}
 _COMPARISON = re.compile(r"^(<=|>=|<|>|≤|≥)\s*(\S.*)$")
 _NEGATION = re.compile(r"^(?:not|no|non)[\s_-]+(\S.*)$")
 
@@ -92,13 +83,13 @@ def code_binary(column: Column, *, role: str, name: str, positive: Any = None) -
     >>> coded.values.tolist(), coded.labels, coded.note
     ([1.0, 0.0], Labels(one=('>50K',), zero=('<=50K.',)), '`income`: `>50K` counts as 1 and `<=50K.` as 0.')
     """
-    codes, found = column.distinct()
-    if not found:
+    codes, distinct = column.distinct()
+    if not distinct:
         return Coded(np.full(len(column), np.nan), "binary")
-    texts = [_show(column.kind, v) for v in found]
+    texts = [column.text(v) for v in distinct]
     wanted, strict = positive_for(role, positive)
     if wanted is not None:
-        hits = _matching(column.kind, found, wanted)
+        hits = _matching(column.kind, distinct, wanted)
         if hits.any():
             return Coded(
                 _spread(hits.astype(np.float64), codes), "binary", _labels(texts, hits), _note(name, texts, hits)
@@ -108,12 +99,12 @@ def code_binary(column: Column, *, role: str, name: str, positive: Any = None) -
                 f"`positive` for {role} is {wanted!r}, which does not occur in column `{name}`; "
                 f"it holds {listing(texts)}. Name one of its values."
             )
-    coding = _plain_coding(column.kind, found)
+    coding = _plain_coding(column.kind, distinct)
     if coding is not None:
-        ordinary = column.kind == "truth" or (column.kind == "number" and set(found) <= {0.0, 1.0})
+        ordinary = column.kind == "truth" or (column.kind == "number" and set(distinct) <= {0.0, 1.0})
         note = None if ordinary else _note(name, texts, coding == 1)
         return Coded(_spread(coding, codes), "binary", _labels(texts, coding == 1), note)
-    if role == "outcome" and column.kind == "number" and not _whole_pair(found):
+    if role == "outcome" and column.kind == "number" and not _whole_pair(distinct):
         return Coded(np.asarray(column.values, dtype=np.float64), "numeric")
     raise DataError(_refusal(column.kind, role, name, texts))
 
@@ -124,10 +115,10 @@ def check_positive(columns: Mapping[str, Column], positive: Any) -> None:
         return
     held = []
     for column in columns.values():
-        found = column.distinct()[1]
-        if _matching(column.kind, found, positive).any():
+        distinct = column.distinct()[1]
+        if _matching(column.kind, distinct, positive).any():
             return
-        held += [_show(column.kind, v) for v in found[:5]]
+        held += [column.text(v) for v in distinct[:5]]
     raise DataError(
         f"`positive` is {positive!r}, which does not occur in column {listing(columns)}; values there are "
         f"{listing(held)}. Name one of them."
@@ -195,28 +186,28 @@ def positive_for(role: str, positive: Any) -> tuple[Any, bool]:
     return positive, False
 
 
-def _matching(kind: str, found: Sequence[float] | Sequence[str], wanted: Any) -> BoolArray:
+def _matching(kind: str, distinct: Sequence[float] | Sequence[str], wanted: Any) -> BoolArray:
     if kind == "label":
-        exact = np.array([v == str(wanted) for v in found])
-        return exact if exact.any() else np.array([_token(str(v)) == _token(str(wanted)) for v in found])
+        exact = np.array([v == str(wanted) for v in distinct])
+        return exact if exact.any() else np.array([_token(str(v)) == _token(str(wanted)) for v in distinct])
     word = _token(str(wanted))
     number = {"true": 1.0, "false": 0.0}.get(word)
     if number is None:
         try:
             number = float(word)
         except ValueError:
-            return np.zeros(len(found), dtype=bool)
-    return np.array([v == number for v in found])
+            return np.zeros(len(distinct), dtype=bool)
+    return np.array([v == number for v in distinct])
 
 
-def _plain_coding(kind: str, found: Sequence[float] | Sequence[str]) -> FloatArray | None:
+def _plain_coding(kind: str, distinct: Sequence[float] | Sequence[str]) -> FloatArray | None:
     """Return 0 or 1 for each value when that can be read without help, else None."""
     if kind != "label":
-        numbers = {float(v) for v in found}
+        numbers = {float(v) for v in distinct}
         if numbers <= {0.0, 1.0}:
-            return np.array([float(v) for v in found])
-        return np.array([float(float(v) == 1.0) for v in found]) if numbers <= {-1.0, 1.0} else None
-    tokens = [_token(str(v)) for v in found]
+            return np.array([float(v) for v in distinct])
+        return np.array([float(float(v) == 1.0) for v in distinct]) if numbers <= {-1.0, 1.0} else None
+    tokens = [_token(str(v)) for v in distinct]
     positive = _positive_token(sorted(set(tokens)))
     if positive is None:
         return None
@@ -226,12 +217,12 @@ def _plain_coding(kind: str, found: Sequence[float] | Sequence[str]) -> FloatArr
 def _positive_token(tokens: list[str]) -> set[str] | None:
     if len(tokens) == 1:
         # A constant column is allowed when every known pair puts its word on the same side.
-        sides = {side for pair in _PAIRS for side, word in enumerate(pair) if word == tokens[0]}
-        return None if len(sides) != 1 else (set(tokens) if sides == {0} else set())
+        counts, opposes = tokens[0] in _OPPOSITES, any(tokens[0] in words for words in _OPPOSITES.values())
+        return None if counts == opposes else set(tokens) if counts else set()
     if len(tokens) != 2:
         return None
     for a, b in (tokens, tokens[::-1]):
-        if (a, b) in _PAIRS:
+        if b in _OPPOSITES.get(a, ()):
             return {a}
         negated = _NEGATION.match(b)
         if negated and negated.group(1) == a:
@@ -246,14 +237,8 @@ def _token(text: str) -> str:
     return text.strip().rstrip(". \t").casefold()
 
 
-def _whole_pair(found: Sequence[float] | Sequence[str]) -> bool:
-    return len(found) == 2 and all(float(v).is_integer() for v in found)
-
-
-def _show(kind: str, value: float | str) -> str:
-    if kind == "truth":
-        return "True" if value else "False"
-    return number_text(float(value)) if kind == "number" else str(value)
+def _whole_pair(distinct: Sequence[float] | Sequence[str]) -> bool:
+    return len(distinct) == 2 and all(float(v).is_integer() for v in distinct)
 
 
 def _labels(texts: Sequence[str], hits: BoolArray) -> Labels:

@@ -37,7 +37,7 @@ def group_notes(name: str, labels: Sequence[str], *, numeric: bool) -> list[str]
     alike: dict[str, list[str]] = {}
     for label in labels:
         alike.setdefault(_core(label), []).append(label)
-    same = [label for found in alike.values() if len(found) > 1 for label in found]
+    same = [label for written in alike.values() if len(written) > 1 for label in written]
     if same:
         notes.append(
             f"Column `{name}` has groups that differ only in case or blanks: {listing(same)}. "

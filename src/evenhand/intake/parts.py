@@ -32,7 +32,7 @@ class Attribute:
         return f"{self.name}={self.labels[code]}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Moments:
     """Sums of one per-row value over the rows of each record, made by the engine that holds the rows.
 

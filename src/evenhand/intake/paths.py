@@ -129,43 +129,42 @@ def _text_table(connection: Any, path: Path, options: Options) -> Table:
             dtype=dict.fromkeys(texts, "VARCHAR") or None,
         )
 
-    for sample in (20_480, -1):
-        try:
-            source = relation(sample)
-            truths = [c for c, t in zip(source.columns, source.dtypes, strict=True) if t == "BOOLEAN" and c in wanted]
-            if truths:
-                source = relation(sample, _not_truths(relation(sample, truths), truths))
-            if options.rows == "cells":
-                engine = DuckEngine(source, safe)
-                return engine_cells(engine, options).noted(repeated_identifiers(engine, names, options))
-            limit = "" if options.rows == "keep" else f" LIMIT {ROW_LIMIT + 1}"
-            source.project(", ".join(wanted)).create_view("evenhand_source")
-            connection.execute(f"CREATE TEMP TABLE evenhand_rows AS SELECT * FROM evenhand_source{limit}")
-            held = DuckEngine(connection.table("evenhand_rows"), {c: safe[c] for c in held_names})
-            notes = repeated_identifiers(held, held_names, options)
-            if wants_cells(options, held.count()):
-                return engine_cells(DuckEngine(source, safe), options).noted(notes)
-            return columns_table(held.fetch(options.columns), options).noted(notes)
-        except (duckdb.ConversionException, duckdb.InvalidInputException):
-            # A column that looked like numbers holds a text further down: look at the whole file.
-            if sample == -1:
-                raise
-            connection.execute("DROP TABLE IF EXISTS evenhand_rows")
-            connection.execute("DROP VIEW IF EXISTS evenhand_source")
-    raise AssertionError("unreachable")
+    def table(sample: int) -> Table:
+        source = relation(sample)
+        truths = [c for c, t in zip(source.columns, source.dtypes, strict=True) if t == "BOOLEAN" and c in wanted]
+        if truths:
+            source = relation(sample, _not_truths(relation(sample, truths), truths))
+        if options.rows == "cells":
+            engine = DuckEngine(source, safe)
+            return engine_cells(engine, options).noted(repeated_identifiers(engine, names, options))
+        limit = "" if options.rows == "keep" else f" LIMIT {ROW_LIMIT + 1}"
+        source.project(", ".join(wanted)).create_view("evenhand_source")
+        connection.execute(f"CREATE TEMP TABLE evenhand_rows AS SELECT * FROM evenhand_source{limit}")
+        held = DuckEngine(connection.table("evenhand_rows"), {c: safe[c] for c in held_names})
+        notes = repeated_identifiers(held, held_names, options)
+        if wants_cells(options, held.count()):
+            return engine_cells(DuckEngine(source, safe), options).noted(notes)
+        return columns_table(held.fetch(options.columns), options).noted(notes)
+
+    try:
+        return table(20_480)
+    except (duckdb.ConversionException, duckdb.InvalidInputException):
+        # A column that looked like numbers holds a text further down: look at the whole file.
+        connection.execute("DROP TABLE IF EXISTS evenhand_rows")
+        connection.execute("DROP VIEW IF EXISTS evenhand_source")
+        return table(-1)
 
 
 def _not_truths(source: Any, columns: Sequence[str]) -> list[str]:
     """Return the columns whose words DuckDB would turn into truth values though they are not true and false."""
     tests = [f"coalesce(bool_or(lower(trim({c})) NOT IN ('true', 'false')), FALSE)" for c in columns]
-    found = source.aggregate(", ".join(tests)).fetchall()[0]
-    return [c for c, other in zip(columns, found, strict=True) if other]
+    answers = source.aggregate(", ".join(tests)).fetchall()[0]
+    return [c for c, other in zip(columns, answers, strict=True) if other]
 
 
 def _header(path: Path, options: Options) -> tuple[list[str], str]:
-    opener = gzip.open if path.suffix == ".gz" else open
     try:
-        with opener(path, "rb") as file:
+        with _opened(path) as file:
             head = file.read(1 << 16)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise DataError(f"File `{path.name}` is not a whole gzip file: {str(error).rstrip('.')}.") from None
@@ -187,6 +186,10 @@ def _header(path: Path, options: Options) -> tuple[list[str], str]:
     wanted = set(options.columns)
     best = max(parsed, key=lambda sep: (len(wanted & set(parsed[sep])), len(parsed[sep])))
     return parsed[best], best
+
+
+def _opened(path: Path) -> Any:
+    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
 
 
 def _first_record(lines: list[str], separator: str) -> list[str]:
@@ -248,9 +251,8 @@ def _connection(path: Path) -> Iterator[Any]:
 def _is_utf8(path: Path) -> bool:
     # Asked only after a failure: DuckDB's message quotes the file, so its words prove nothing.
     decoder = codecs.getincrementaldecoder("utf-8")()
-    opener = gzip.open if path.suffix == ".gz" else open
     try:
-        with opener(path, "rb") as file:
+        with _opened(path) as file:
             while chunk := file.read(1 << 20):
                 decoder.decode(chunk)
             decoder.decode(b"", final=True)
@@ -270,8 +272,8 @@ def _sentence(error: BaseException) -> str:
     if "sniffing" in text:
         return "its rows do not have as many fields as its header, or a quote is not closed."
     lines = text.splitlines() or [type(error).__name__]
-    found = [line for line in lines[1:] if line.startswith(("Expected Number", "Error when", "Could not"))]
-    return ": ".join([lines[0].rstrip(". "), *found[:1]]).rstrip(". ") + "."
+    more = [line for line in lines[1:] if line.startswith(("Expected Number", "Error when", "Could not"))]
+    return ": ".join([lines[0].rstrip(". "), *more[:1]]).rstrip(". ") + "."
 
 
 def _suffix(path: Path) -> str:

@@ -18,7 +18,7 @@ from evenhand.intake.columns import Column
 from evenhand.intake.labels import check_positive, code_binary, positive_for
 from evenhand.intake.lookalikes import group_notes
 from evenhand.intake.options import Options
-from evenhand.intake.parts import Attribute, Labels
+from evenhand.intake.parts import Attribute, Labels, RowCounts
 from evenhand.intake.weights import Weights, WeightSums, code_weights
 from evenhand.intake.wording import count_of, listing, number_text
 
@@ -35,6 +35,16 @@ class ScoreBins:
     low: float
     high: float
     bins: int  # how many bins
+
+    @classmethod
+    def over(cls, low: float, high: float, bins: int) -> ScoreBins:
+        """Cut a range of scores, that of probabilities from 0 to 1."""
+        return cls(low=0.0, high=1.0, bins=bins) if low >= 0 and high <= 1 else cls(low=low, high=high, bins=bins)
+
+    @property
+    def kind(self) -> str:
+        """What the score is; "probability" or "real"."""
+        return "probability" if (self.low, self.high) == (0.0, 1.0) else "real"
 
     @property
     def scale(self) -> float:
@@ -102,9 +112,7 @@ class Records:
     bins: ScoreBins | None  # see `Table`
     moments: Mapping[str, tuple[FloatArray, FloatArray, FloatArray]]  # see `Table`
     # As in `AuditData`.
-    rows_in: int
-    rows_used: int
-    dropped: Mapping[str, int]
+    rows: RowCounts
     notes: tuple[str, ...]
 
 
@@ -155,9 +163,7 @@ def code_records(table: Table, options: Options) -> Records:
         weights=weights.take(keep),
         bins=table.bins,
         moments={name: (a[keep], b[keep], c[keep]) for name, (a, b, c) in table.moments.items()},
-        rows_in=rows_in,
-        rows_used=int(gone.rows[keep].sum()),
-        dropped=dict(gone.dropped),
+        rows=RowCounts(rows_in=rows_in, rows_used=int(gone.rows[keep].sum()), dropped=dict(gone.dropped)),
         notes=tuple(notes),
     )
 
@@ -297,20 +303,20 @@ def _attribute(
     name: str, codes: IntArray, labels: tuple[str, ...], dropped: Mapping[str, int], options: Options
 ) -> Attribute:
     used = np.bincount(codes, minlength=len(labels)) > 0
-    found = tuple(label for label, use in zip(labels, used, strict=True) if use)
-    order = np.argsort(np.array(found, dtype=object), kind="stable") if name not in options.cuts else None
-    if len(found) < 2:
+    present = tuple(label for label, use in zip(labels, used, strict=True) if use)
+    order = np.argsort(np.array(present, dtype=object), kind="stable") if name not in options.cuts else None
+    if len(present) < 2:
         lost = dropped.get(f"`{name}` is missing", 0)
         after = f" after dropping {count_of(lost, 'row')} with missing labels" if lost else ""
         hint = ", or keep missing values as a group with `missing='group'`" if lost else ""
         raise DataError(
-            f"Column `{name}` has 1 group (`{found[0]}`){after}; at least 2 are needed. Check `groups`{hint}."
+            f"Column `{name}` has 1 group (`{present[0]}`){after}; at least 2 are needed. Check `groups`{hint}."
         )
     place = np.cumsum(used) - 1
     if order is not None:
         place = np.argsort(order, kind="stable")[place]
-        found = tuple(found[i] for i in order)
-    return Attribute(name=name, labels=found, codes=place[codes])
+        present = tuple(present[i] for i in order)
+    return Attribute(name=name, labels=present, codes=place[codes])
 
 
 def _score(table: Table, options: Options, keep: BoolArray) -> tuple[FloatArray | None, str]:
@@ -327,7 +333,7 @@ def _score(table: Table, options: Options, keep: BoolArray) -> tuple[FloatArray 
         )
     refuse_vast(values, options.score, "Score")
     if table.bins is not None:
-        return values, "probability" if (table.bins.low, table.bins.high) == (0.0, 1.0) else "real"
+        return values, table.bins.kind
     return values, "probability" if values.min() >= 0 and values.max() <= 1 else "real"
 
 

@@ -80,36 +80,3 @@ def value_names(outcome_kind: str, score_kind: str) -> tuple[str, ...]:
         for name, value in VALUES.items()
         if (has_outcome or not value.outcome) and (calibrated or not value.probability)
     )
-
-
-def value_array(name: str, outcome: FloatArray, score: FloatArray) -> FloatArray:
-    """Return one value for every row.
-
-    Parameters
-    ----------
-    name : str
-        One of `VALUES`.
-    outcome, score : ndarray, shape (rows,)
-        Outcome and score; the outcome is ignored by ``"score"``.
-
-    Returns
-    -------
-    ndarray, shape (rows,)
-
-    Examples
-    --------
-    >>> value_array("residual", np.array([1.0, 0.0]), np.array([0.25, 0.5])).tolist()
-    [0.75, -0.5]
-    """
-    return VALUES[name].array(outcome, score)
-
-
-def value_sql(name: str, outcome: str, score: str) -> str:
-    """Return one value as SQL text over the given outcome and score expressions.
-
-    Examples
-    --------
-    >>> value_sql("residual", "y", "s")
-    '(y - s)'
-    """
-    return VALUES[name].sql.format(y=outcome, s=score)

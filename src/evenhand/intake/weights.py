@@ -77,7 +77,7 @@ class Weights:
         )
 
 
-def weight_kind(name: str, asked: str, *, broken: int, bad: int, low: float, high: float, total: float) -> str:
+def weight_kind(name: str, asked: str, sums: WeightSums, live: BoolArray) -> str:
     """Tell counts from sampling weights, from facts about the whole column; what could be either is refused.
 
     Parameters
@@ -86,12 +86,10 @@ def weight_kind(name: str, asked: str, *, broken: int, bad: int, low: float, hig
         The weight's column.
     asked : {"auto", "frequency", "sampling"}
         The user's word.
-    broken, bad : int
-        Rows whose weight is not whole; rows whose weight is not allowed at all.
-    low, high : float
-        The smallest and the largest weight above 0; NaN when there is none.
-    total : float
-        Sum of all weights.
+    sums : WeightSums
+        The facts.
+    live : ndarray of bool, shape (records,)
+        Records with a weight above 0.
 
     Returns
     -------
@@ -99,11 +97,13 @@ def weight_kind(name: str, asked: str, *, broken: int, bad: int, low: float, hig
 
     Examples
     --------
-    >>> weight_kind("w", "auto", broken=3, bad=0, low=0.5, high=2.0, total=40.0)
+    >>> weight_kind("w", "auto", WeightSums.of_rows(np.array([0.5, 2.0])), np.array([True, True]))
     'sampling'
-    >>> weight_kind("w", "frequency", broken=0, bad=0, low=1.0, high=57.0, total=900.0)
+    >>> weight_kind("w", "frequency", WeightSums.of_rows(np.array([1.0, 57.0])), np.array([True, True]))
     'frequency'
     """
+    broken, bad, total = int(sums.broken.sum()), int(sums.bad.sum()), float(sums.total.sum())
+    low, high = sums.span(live)
     if bad:
         raise DataError(
             f"Weight `{name}` is missing, NaN, infinite or negative in {count_of(bad, 'row')}; "
@@ -157,16 +157,7 @@ def code_weights(sums: WeightSums | None, options: Options, rows: IntArray, kept
     name = options.weight
     if sums is None or name is None:
         return Weights(count=rows)
-    low, high = sums.span(rows > sums.zero)
-    kind = weight_kind(
-        name,
-        options.weight_kind,
-        broken=int(sums.broken.sum()),
-        bad=int(sums.bad.sum()),
-        low=low,
-        high=high,
-        total=float(sums.total.sum()),
-    )
+    kind = weight_kind(name, options.weight_kind, sums, rows > sums.zero)
     live = kept & (rows > sums.zero)
     if kind == "frequency":
         total = int(sums.total[live].sum())

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from evenhand.arrays import FloatArray
+from evenhand.arrays import FloatArray, read_only
 from evenhand.errors import UsageError
 from evenhand.intake.data import AuditData
 from evenhand.intake.parts import FeatureType, Labels
 from evenhand.models.agreement import check_agreement, separating_cut, threshold_of_data
 from evenhand.models.audited import Answers, AuditedModel, NotFiniteError, in_unit, logits_of
 from evenhand.models.files import load_model
-from evenhand.models.fitted_columns import check_columns, expected_columns, refuse_other
+from evenhand.models.fitted_columns import check_columns, expected_columns
 from evenhand.models.gradient import GradientModel
 from evenhand.models.gradient_torch import network_of
 from evenhand.models.input_space import Columns, own_values
@@ -68,7 +68,7 @@ def adapt(
         source = load_model(source)
     if hasattr(source, "run") and hasattr(source, "get_inputs"):
         source = OnnxClassifier(source)
-    told = check_columns(source, columns)
+    notes = check_columns(source, columns)
     outer, source = source, inner_learner(source)
     labels = labels or {}
     own = {n: own_values(np.asarray(c), (types or {}).get(n)) for n, c in columns.items()}
@@ -83,7 +83,7 @@ def adapt(
         inputs=None if fitted_on is None else tuple(str(n) for n in fitted_on),
         framed=fitted_on is not None or not numeric,
         types=_types(source, own, types or {}),
-        notes=tuple(told),
+        notes=tuple(notes),
     )
     network = None
     if numeric:
@@ -97,7 +97,10 @@ def adapt(
     if hasattr(source, "predict"):
         return _estimator(blank, labels, positive, numeric_outcome)
     if not callable(source):
-        refuse_other(source)
+        raise UsageError(
+            f"A {type(source).__name__} is not a model. Allowed: a fitted estimator, an ONNX file, a torch module, or "
+            "a callable from a feature array to scores."
+        )
     made = _asked(replace(blank, ask=source), columns)
     if made.seen is not None and made.seen.score is not None and in_unit(made.seen.score):
         made = replace(made, probability=True, threshold=0.5 if threshold is None else threshold)
@@ -126,15 +129,9 @@ def _asked(model: AuditedModel, columns: Columns) -> AuditedModel:
     if model.problem or (model.seen is not None and model.seen.columns is columns):
         return model
     try:
-        return replace(model, seen=Answers(columns=columns, score=_kept(model.score(columns))))
+        return replace(model, seen=Answers(columns=columns, score=read_only(model.score(columns))))
     except NotFiniteError as error:
         return replace(model, problem=str(error))
-
-
-def _kept(values: FloatArray) -> FloatArray:
-    copy = np.array(values)  # a model may return a part of what it was given
-    copy.flags.writeable = False
-    return copy
 
 
 def _estimator(blank: AuditedModel, labels: Mapping[str, Labels], positive: Any, numeric_outcome: bool) -> AuditedModel:
@@ -173,11 +170,7 @@ def _tuned(source: Any, classes: tuple[Any, ...], one: int) -> float | None:
     if not isinstance(cut, int | float) or getattr(source, "response_method", "auto") == "decision_function":
         return None
     label = getattr(source, "pos_label", None)
-    return (
-        float(cut)
-        if (label is None and one == 1) or (label is not None and label == classes[one])
-        else 1.0 - float(cut)
-    )
+    return float(cut) if (one == 1 if label is None else label == classes[one]) else 1.0 - float(cut)
 
 
 def _network(blank: AuditedModel, labels: Mapping[str, Labels], positive: Any, network: GradientModel) -> AuditedModel:
@@ -202,8 +195,8 @@ def _network(blank: AuditedModel, labels: Mapping[str, Labels], positive: Any, n
         classes=None if classes is None else tuple(classes), one=one,
     )  # fmt: skip
     kind = "log-odds" if network.link == "logit" else "probabilities"
-    told = (note or _stated(made, labels), f"Outputs of the model `{head}` are taken as {kind}.")
-    return replace(made, notes=(*blank.notes, *told))
+    taken = f"Outputs of the model `{head}` are taken as {kind}."
+    return replace(made, notes=(*blank.notes, note or _stated(made, labels), taken))
 
 
 def _stated(model: AuditedModel, labels: Mapping[str, Labels]) -> str:
@@ -215,7 +208,7 @@ def _stated(model: AuditedModel, labels: Mapping[str, Labels]) -> str:
 
 def _types(source: Any, own: Columns, types: Mapping[str, FeatureType]) -> dict[str, FeatureType]:
     """Return the columns' types, with texts as categories for models that take text in this form only."""
-    found = dict(types)
+    known = dict(types)
     mask = getattr(source, "is_categorical_", None)  # scikit-learn's gradient boosting
     names = getattr(source, "feature_names_in_", None)
     if mask is not None and names is not None:
@@ -223,12 +216,12 @@ def _types(source: Any, own: Columns, types: Mapping[str, FeatureType]) -> dict[
     elif type(source).__module__.split(".")[0] in ("lightgbm", "xgboost"):
         wanted = {n for n, c in own.items() if c.dtype.kind not in "biuf"}
     else:
-        return found
+        return known
     for name in wanted & set(own):
-        if found.get(name, FeatureType(kind="")).kind != "category" and own[name].dtype.kind not in "biuf":
+        if known.get(name, FeatureType(kind="")).kind != "category" and own[name].dtype.kind not in "biuf":
             texts = sorted({str(v) for v in own[name] if v is not None})
-            found[name] = FeatureType(kind="category", categories=tuple(texts))
-    return found
+            known[name] = FeatureType(kind="category", categories=tuple(texts))
+    return known
 
 
 def _nothing(_: Any) -> Any:
@@ -270,13 +263,9 @@ def audited_model(model: Any, data: AuditData, *, positive: Any = None, threshol
         if positive is None and threshold is None:
             return model
         model = model.outer
-    said = {
-        "labels": data.labels,
-        "types": data.feature_types,
-        "numeric_outcome": data.outcome_kind == "numeric",
-        "positive": positive,
-    }
-    made = _asked(adapt(model, data.features, **said, threshold=threshold), data.features)
+    known: dict[str, Any] = {"labels": data.labels, "types": data.feature_types}
+    known |= {"numeric_outcome": data.outcome_kind == "numeric", "positive": positive, "threshold": threshold}
+    made = _asked(adapt(model, data.features, **known), data.features)
     if made.problem:
         return made
     score = made.score(data.features)
@@ -285,6 +274,6 @@ def audited_model(model: Any, data: AuditData, *, positive: Any = None, threshol
         made = replace(made, threshold=cut, choose=None)
     elif made.threshold is None:
         made = replace(made, threshold=separating_cut(data, score))
-    decision = None if made.threshold is None else _kept(made.decide(data.features))
+    decision = None if made.threshold is None else read_only(made.decide(data.features))
     made = replace(made, seen=Answers(columns=data.features, score=score, decision=decision))
     return replace(made, notes=(*made.notes, *check_agreement(made, data, score, decision)))

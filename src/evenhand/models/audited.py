@@ -161,10 +161,7 @@ class AuditedModel:
             raise DataError(self.problem)
         n = len(next(iter(columns.values())))
         try:
-            with warnings.catch_warnings():
-                # An estimator fitted on a frame warns about plain arrays; columns are matched by position here.
-                warnings.filterwarnings("ignore", message="X does not have valid feature names")
-                values = np.asarray(ask(given), dtype=float)
+            values = np.asarray(quietly(ask, given), dtype=float)
         except EvenhandError:
             raise
         except Exception as error:  # a stranger's model may raise anything
@@ -192,6 +189,13 @@ class AuditedModel:
                 "probabilities before. Return probabilities for all rows, or log-odds for all rows with a `threshold`."
             )
         return values
+
+
+def quietly(ask: Ask, given: Any) -> Any:
+    """Ask an estimator; one fitted on a frame would warn about plain arrays, whose columns are matched by position."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        return ask(given)
 
 
 def logits_of(network: GradientModel | None, one: int | None, X: FloatArray) -> FloatArray:

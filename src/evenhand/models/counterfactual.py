@@ -6,7 +6,7 @@ change together such as a one-hot block) take the values they have in the other 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -66,10 +66,8 @@ def flip_values(
             )
     else:
         names = [flip] if isinstance(flip, str) else list(flip)
-        for n in names:
-            if n not in columns:
-                raise UsageError(f"`flip` names the column `{n}`, which is not a feature.{near_matches(n, columns)}")
-    found: list[dict[str, Any]] = []
+        _check_features(names, columns)
+    of_groups: list[dict[str, Any]] = []
     for code, label in enumerate(labels):
         mine = codes == code
         values: dict[str, Any] = {}
@@ -81,17 +79,21 @@ def flip_values(
                     f"attribute alone. Give `flip` as a mapping of each label to its column values, or as a function."
                 )
             values[n] = columns[n][mine][0]
-        found.append(values)
-    return found
+        of_groups.append(values)
+    return of_groups
 
 
 def _given(flip: Mapping[str, Mapping[str, Any]], label: str, columns: Columns) -> dict[str, Any]:
     if label not in flip:
         raise UsageError(f"`flip` has no values for the group `{label}`.{near_matches(label, flip)}")
-    for n in flip[label]:
-        if n not in columns:
-            raise UsageError(f"`flip` names the column `{n}`, which is not a feature.{near_matches(n, columns)}")
+    _check_features(flip[label], columns)
     return dict(flip[label])
+
+
+def _check_features(names: Iterable[str], columns: Columns) -> None:
+    for name in names:
+        if name not in columns:
+            raise UsageError(f"`flip` names the column `{name}`, which is not a feature.{near_matches(name, columns)}")
 
 
 def recorded_as(

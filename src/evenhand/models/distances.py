@@ -106,14 +106,14 @@ def _measured(
     """Measure distances to the boundary of one model."""
     ground = find_ground(model, columns, moves.categorical)
     unit, words = moves.unit(ground.X, count)
-    found = (
+    measured = (
         _linear(ground, unit, moves)
         or _kernel(ground, moves)
         or _tree(ground, unit, moves)
         or _search(ground, unit, moves, seed)
     )
-    told = {"norm": moves.norm, "scale": words, "model": ground.name, **ground.told(), **found[1]}
-    return BoundaryDistance(distance=found[0], decision=ground.decision, method=told["method"], described=told)
+    facts = {"norm": moves.norm, "scale": words, "model": ground.name, **ground.described(), **measured[1]}
+    return BoundaryDistance(distance=measured[0], decision=ground.decision, method=facts["method"], described=facts)
 
 
 def _linear(ground: Ground, unit: FloatArray, moves: Moves) -> Measured | None:
@@ -132,12 +132,12 @@ def _linear(ground: Ground, unit: FloatArray, moves: Moves) -> Measured | None:
     coefficients, intercept = form
     margin, slope = ground.E @ coefficients + intercept, (ground.A @ coefficients * unit)[~ground.jumps]
     parts = ground.parts(coefficients)
-    told: dict[str, Any] = {"method": "linear", "accuracy": "exact"}
+    described: dict[str, Any] = {"method": "linear", "accuracy": "exact"}
     if len(moves.categorical):
         jumping = {"categorical_columns": len(moves.categorical)}
-        told |= jumping if ground.shared else {"jumping_columns": list(moves.categorical)}
-        told |= {"delta": moves.delta, "jumps": moves.jumps}
-    return plane_distance(margin, slope, parts, moves), told
+        described |= jumping if ground.shared else {"jumping_columns": list(moves.categorical)}
+        described |= {"delta": moves.delta, "jumps": moves.jumps}
+    return plane_distance(margin, slope, parts, moves), described
 
 
 def _kernel(ground: Ground, moves: Moves) -> Measured | None:
@@ -147,16 +147,16 @@ def _kernel(ground: Ground, moves: Moves) -> Measured | None:
         raise UsageError(f"`{ground.name}` is not a kernel classifier with support vectors; use `method='auto'`.")
     if moves.method not in ("auto", "kernel") or not fits:
         return None
-    told: dict[str, Any] = {
+    described: dict[str, Any] = {
         "method": "kernel",
         "norm": "the kernel's own",
         "scale": "the kernel's own",
         "accuracy": "exact in the kernel's space",
     }
     if not ground.shared:
-        told["accuracy"] += ", where categories move too"
-        told |= {"moving_columns": list(ground.columns), "frozen_columns": []}
-    return kernel_distance(machine, ground.E), told
+        described["accuracy"] += ", where categories move too"
+        described |= {"moving_columns": list(ground.columns), "frozen_columns": []}
+    return kernel_distance(machine, ground.E), described
 
 
 def _tree(ground: Ground, unit: FloatArray, moves: Moves) -> Measured | None:
@@ -178,7 +178,7 @@ def _search(ground: Ground, unit: FloatArray, moves: Moves, seed: int) -> Measur
     if not ground.X.shape[1]:
         nothing = {"method": "search", "accuracy": "nothing moves", "excess_median": 0.0, "excess_high": 0.0}
         return np.full(len(ground.X), np.inf), nothing
-    found = search_boundary(
+    searched = search_boundary(
         lambda z, of: ground.decide(z * unit, of),
         lambda z, of: ground.margin(z * unit, of),
         ground.X / unit,
@@ -186,13 +186,13 @@ def _search(ground: Ground, unit: FloatArray, moves: Moves, seed: int) -> Measur
         shared=ground.shared,
         seed=seed,
     )
-    told: dict[str, Any] = {
+    described: dict[str, Any] = {
         "method": "search",
-        "accuracy": f"upper bound; four times the effort was {found.excess_median:.1%} shorter on the middle row, "
-        f"{found.excess_high:.1%} at the 95 % point",
-        "excess_median": found.excess_median,
-        "excess_high": found.excess_high,
+        "accuracy": f"upper bound; four times the effort was {searched.excess_median:.1%} shorter on the middle row, "
+        f"{searched.excess_high:.1%} at the 95 % point",
+        "excess_median": searched.excess_median,
+        "excess_high": searched.excess_high,
     }
     if ground.surface is None:
-        told["within"] = "the observed range of each column"
-    return found.distance, told
+        described["within"] = "the observed range of each column"
+    return searched.distance, described

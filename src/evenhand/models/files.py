@@ -60,27 +60,27 @@ def load_model(spec: str | Path, *, trust_pickle: bool = False, trust_import: bo
 def _imported(text: str) -> Any:
     module, _, name = text.partition(":")
     try:
-        found: Any = importlib.import_module(module)
+        named: Any = importlib.import_module(module)
     except Exception as error:  # whatever importing runs into
         raise UsageError(f"Model `{text}`: module `{module}` cannot be imported ({error}).") from error
     for part in name.split("."):
-        if not hasattr(found, part):
-            raise UsageError(f"Model `{text}`: `{module}` has no `{part}`.{near_matches(part, dir(found))}")
-        found = getattr(found, part)
-    if not _looks_like_a_model(found):
+        if not hasattr(named, part):
+            raise UsageError(f"Model `{text}`: `{module}` has no `{part}`.{near_matches(part, dir(named))}")
+        named = getattr(named, part)
+    if not _looks_like_a_model(named):
         raise UsageError(
-            f"Model `{text}` is a {type(found).__name__} that does not look like a model. Name a fitted estimator (it "
+            f"Model `{text}` is a {type(named).__name__} that does not look like a model. Name a fitted estimator (it "
             "has `predict`), a torch module, or a function of your own from a feature array to scores."
         )
-    return found
+    return named
 
 
-def _looks_like_a_model(found: Any) -> bool:
+def _looks_like_a_model(model: Any) -> bool:
     """Say whether an object may be asked for scores: functions of Python's own library may do anything else."""
-    if hasattr(found, "predict") or (hasattr(found, "forward") and hasattr(found, "parameters")):
-        return not isinstance(found, type)
-    home = str(getattr(found, "__module__", None) or "builtins").partition(".")[0]
-    return callable(found) and not isinstance(found, type) and home not in {*sys.stdlib_module_names, "builtins"}
+    if hasattr(model, "predict") or (hasattr(model, "forward") and hasattr(model, "parameters")):
+        return not isinstance(model, type)
+    home = str(getattr(model, "__module__", None) or "builtins").partition(".")[0]
+    return callable(model) and not isinstance(model, type) and home not in {*sys.stdlib_module_names, "builtins"}
 
 
 def _pickled(path: Path, trusted: bool) -> Any:

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import Any
 
 from evenhand.errors import DataError, UsageError, near_matches
-
-
-def refuse_other(source: Any) -> NoReturn:
-    """Say that something is not a model, and what is."""
-    raise UsageError(
-        f"A {type(source).__name__} is not a model. Allowed: a fitted estimator, an ONNX file, a torch module, or a "
-        "callable from a feature array to scores."
-    )
 
 
 def expected_columns(source: Any) -> tuple[tuple[str, ...] | None, int | None]:

@@ -22,16 +22,20 @@ Pull = Callable[[FloatArray], FloatArray]
 LINKS = ("logit", "probability", "identity")
 
 
+def check_link(link: str) -> None:
+    """Refuse a word that does not say what outputs are."""
+    if link not in LINKS:
+        raise UsageError(f"`link` is `{link}`; allowed: {', '.join(f'`{k}`' for k in LINKS)}.")
+
+
 class Network(Protocol):
     """Anything with outputs and a pullback; `evenhand.kernels.flow.perceptron.Perceptron` is one."""
 
     def outputs(self, X: FloatArray) -> FloatArray:
         """Return values of shape (rows, outputs)."""
-        ...
 
     def pullback(self, X: FloatArray) -> tuple[FloatArray, Pull]:
         """Return the outputs, and the map from output slopes to input gradients."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -47,8 +51,7 @@ class GradientModel:
     name: str = "model with gradients"  # for the report
 
     def __post_init__(self) -> None:
-        if self.link not in LINKS:
-            raise UsageError(f"`link` is `{self.link}`; allowed: {', '.join(f'`{k}`' for k in LINKS)}.")
+        check_link(self.link)
 
 
 class CallableGradient:
@@ -82,8 +85,7 @@ class CallableGradient:
         link: str = "probability",
         classes: Sequence[Any] | None = None,
     ) -> None:
-        if link not in LINKS:
-            raise UsageError(f"`link` is `{link}`; allowed: {', '.join(f'`{k}`' for k in LINKS)}.")
+        check_link(link)
         self._outputs, self._jacobian = outputs, jacobian
         self.link = link
         self.classes = None if classes is None else tuple(classes)
@@ -100,9 +102,8 @@ class CallableGradient:
             jac = jac[:, None, :]
         if jac.shape != (X.shape[0], out.shape[1], X.shape[1]):
             raise UsageError(
-                f"`jacobian` returned shape {jac.shape}; with {out.shape[1]} outputs and {X.shape[1]} inputs "
-                "it must be "
-                f"({X.shape[0]}, {out.shape[1]}, {X.shape[1]}), or without the middle axis for one output."
+                f"`jacobian` returned shape {jac.shape}; with {out.shape[1]} outputs and {X.shape[1]} inputs it must "
+                f"be ({X.shape[0]}, {out.shape[1]}, {X.shape[1]}), or without the middle axis for one output."
             )
         return out, lambda slope: np.einsum("ik,ikj->ij", slope, jac)
 
@@ -139,9 +140,7 @@ def rescaled(network: Network, center: FloatArray, unit: FloatArray) -> Network:
     >>> rescaled(net, np.array([3.0]), np.array([10.0])).outputs(np.array([[1.0]])).tolist()
     [[27.0]]
     """
-    if isinstance(network, Perceptron):
-        return network.behind(np.diag(unit), center)
-    return Prefixed(network, unit, center)
+    return prefixed(network, np.diag(unit) if isinstance(network, Perceptron) else unit, center)
 
 
 def prefixed(network: Network, matrix: FloatArray, offset: FloatArray) -> Network:
@@ -167,15 +166,19 @@ class Turned:
 
     def outputs(self, X: FloatArray) -> FloatArray:
         """Return the network's outputs, turned."""
-        out = self.network.outputs(X)
-        return self.top - out if out.shape[1] == 1 else out[:, ::-1]
+        return in_other_order(self.network.outputs(X), self.top)
 
     def pullback(self, X: FloatArray) -> tuple[FloatArray, Pull]:
         """Return the outputs, turned, and the map from their slopes to input gradients."""
         out, pull = self.network.pullback(X)
-        if out.shape[1] == 1:
-            return self.top - out, lambda slope: pull(-slope)
-        return out[:, ::-1], lambda slope: pull(np.ascontiguousarray(slope[:, ::-1]))
+        one = out.shape[1] == 1
+        other = in_other_order(out, self.top)
+        return other, lambda slope: pull(-slope if one else np.ascontiguousarray(slope[:, ::-1]))
+
+
+def in_other_order(outputs: FloatArray, top: float) -> FloatArray:
+    """Return the outputs of two classes in the other order; one output is the second class's share of `top`."""
+    return top - outputs if outputs.shape[1] == 1 else outputs[:, ::-1]
 
 
 def turned(network: Network, link: str) -> Network:

@@ -178,20 +178,17 @@ def sklearn_model(estimator: Any) -> GradientModel | None:
     kind = type(estimator).__name__
     if not type(estimator).__module__.startswith("sklearn."):
         gradient = getattr(estimator, "gradient_model", None)  # our own estimators say it themselves
-        found = gradient() if callable(gradient) else None
-        return found if isinstance(found, GradientModel) else None
+        model = gradient() if callable(gradient) else None
+        return model if isinstance(model, GradientModel) else None
     if kind in _LINEAR_CLASSIFIERS:
-        classes = tuple(estimator.classes_)
-        if len(classes) > 2 and (
-            getattr(estimator, "solver", "") == "liblinear" or getattr(estimator, "multi_class", "") == "ovr"
-        ):
+        apart = getattr(estimator, "solver", "") == "liblinear" or getattr(estimator, "multi_class", "") == "ovr"
+        if apart and len(estimator.classes_) > 2:
             return None  # one-against-the-rest probabilities are not a softmax
         net = Perceptron(
             weights=(np.array(estimator.coef_.T, dtype=np.float64),),
             biases=(np.array(np.broadcast_to(estimator.intercept_, estimator.coef_.shape[:1]), dtype=np.float64),),
         )
-        return GradientModel(network=net, link="logit", classes=classes, name=f"{kind} (exact gradient)")
-    if kind in ("MLPClassifier", "MLPRegressor"):
+    elif kind in ("MLPClassifier", "MLPRegressor"):
         if estimator.activation not in ACTIVATIONS:
             return None
         net = Perceptron(
@@ -199,22 +196,17 @@ def sklearn_model(estimator: Any) -> GradientModel | None:
             biases=tuple(np.array(b, dtype=np.float64) for b in estimator.intercepts_),
             activation=estimator.activation,
         )
-        if kind == "MLPRegressor":
-            if net.biases[-1].size != 1 or estimator.out_activation_ != "identity":
-                return None
-            return GradientModel(network=net, link="identity", name=f"{kind} (exact gradient)")
-        if estimator.out_activation_ not in ("logistic", "softmax") or (
-            estimator.out_activation_ == "logistic" and net.biases[-1].size != 1
-        ):
+        out, known = estimator.out_activation_, ("identity",) if kind == "MLPRegressor" else ("logistic", "softmax")
+        if out not in known or (out != "softmax" and net.biases[-1].size != 1):
             return None
-        return GradientModel(
-            network=net, link="logit", classes=tuple(estimator.classes_), name=f"{kind} (exact gradient)"
-        )
-    if kind in _LINEAR_REGRESSORS:
+    elif kind in _LINEAR_REGRESSORS:
         coef = np.atleast_2d(np.asarray(estimator.coef_, dtype=np.float64))
         if coef.shape[0] != 1:
             return None
         bias = np.atleast_1d(np.asarray(estimator.intercept_, dtype=np.float64))[:1]
         net = Perceptron(weights=(coef.T.copy(),), biases=(bias.copy(),))
-        return GradientModel(network=net, link="identity", name=f"{kind} (exact gradient)")
-    return None
+    else:
+        return None
+    classes = None if kind == "MLPRegressor" or kind in _LINEAR_REGRESSORS else tuple(estimator.classes_)
+    link = "identity" if classes is None else "logit"
+    return GradientModel(network=net, link=link, classes=classes, name=f"{kind} (exact gradient)")

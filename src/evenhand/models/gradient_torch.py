@@ -127,21 +127,17 @@ def torch_model(model: Any, X: FloatArray, *, task: str) -> GradientModel:
     if isinstance(model, TorchGradient):
         wrapped = model
     else:
+        link = "identity" if task == "regression" else "logit"
         plain = layers_as_matrices(model)
         if plain is not None:
-            return GradientModel(
-                network=plain,
-                link="identity" if task == "regression" else "logit",
-                name="torch module (its layers as matrices)",
-            )
-        wrapped = TorchGradient(model, link="identity" if task == "regression" else "logit")
+            return GradientModel(network=plain, link=link, name="torch module (its layers as matrices)")
+        wrapped = TorchGradient(model, link=link)
         out = wrapped.outputs(X[:256])
         if task != "regression" and out.size and _like_probabilities(out):
             raise UsageError(
-                "The torch module's outputs lie between 0 and 1 and look like probabilities; the audit needs "
-                "to know. Pass "
-                "`TorchGradient(module, link='probability')`, or `link='logit'` if they are scores before "
-                "the softmax."
+                "The torch module's outputs lie between 0 and 1 and look like probabilities; the audit needs to know. "
+                "Pass `TorchGradient(module, link='probability')`, or `link='logit'` if they are scores before the "
+                "softmax."
             )
     return GradientModel(
         network=wrapped, link=wrapped.link, classes=wrapped.classes, tile=TORCH_TILE, name="torch module (autograd)"

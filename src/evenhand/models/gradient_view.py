@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 from evenhand.arrays import FloatArray
 from evenhand.errors import DataError, EvenhandError, UsageError
 from evenhand.kernels.flow.losses import AbsoluteLoss, LogitLoss, Loss, ProbabilityLoss, SquaredLoss
-from evenhand.models.audited import AuditedModel
-from evenhand.models.gradient import GradientModel, Network, as_columns, prefixed, turned
+from evenhand.models.audited import AuditedModel, quietly
+from evenhand.models.gradient import GradientModel, Network, as_columns, in_other_order, prefixed, turned
 from evenhand.models.gradient_sklearn import final_step, fold_affine, is_sklearn, sklearn_model
 from evenhand.models.input_space import Columns, Input, InputSpace, as_frame, numeric_space, pipeline_space
+
+Score = Callable[[FloatArray], FloatArray]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -26,7 +28,7 @@ class ModelView:
     name: str  # for the report
     space: InputSpace  # the coordinates people are moved in
     network: Network | None  # outputs with gradients; None for a black box
-    score: Callable[[FloatArray], FloatArray]  # outputs at a matrix of coordinates, shape (rows, outputs)
+    score: Score  # outputs at a matrix of coordinates, shape (rows, outputs)
     loss: Loss  # what is made larger
     task: str  # what the outcome is; one of "binary", "multiclass", "regression"
     y: FloatArray  # (rows,): class numbers, or values
@@ -66,7 +68,7 @@ def view_model(
         # The second class is outcome 1 from here on, whatever the model's own order is.
         classes = None if classes is None else (classes[1], classes[0])
         network = None if network is None else turned(network, link)
-        black = None if black is None else _turned_answers(black)
+        black = None if black is None else partial(_in_other_order, black)
     score = network.outputs if network is not None else black
     assert score is not None
     sample = _first_answers(score, space.encode({k: v[:256] for k, v in features.items()}), name)
@@ -90,7 +92,7 @@ def view_model(
     )
 
 
-def _first_answers(score: Callable[[FloatArray], FloatArray], X: FloatArray, name: str) -> FloatArray:
+def _first_answers(score: Score, X: FloatArray, name: str) -> FloatArray:
     try:
         return score(X)
     except EvenhandError:
@@ -110,53 +112,38 @@ def _predicts_number(asked: AuditedModel, outcome_kind: str) -> bool:
     return outcome_kind != "binary" or hasattr(asked.source, "predict")
 
 
-def _turned_answers(black: Callable[[FloatArray], FloatArray]) -> Callable[[FloatArray], FloatArray]:
-    def answers(X: FloatArray) -> FloatArray:
-        out = black(X)
-        return 1.0 - out if out.shape[1] == 1 else out[:, ::-1]
-
-    return answers
+def _in_other_order(black: Score, X: FloatArray) -> FloatArray:
+    return in_other_order(black(X), 1.0)
 
 
-def _adapt(
-    asked: AuditedModel, features: Columns, task: str
-) -> tuple[InputSpace, GradientModel | None, Callable[[FloatArray], FloatArray] | None]:
-    model = asked.source
+def _adapt(asked: AuditedModel, features: Columns, task: str) -> tuple[InputSpace, GradientModel | None, Score | None]:
     if asked.network is not None:
         return numeric_space(features, None, None), asked.network, None
-    if is_sklearn(model):
-        steps, last = final_step(model)
-        if steps:
-            one = {k: v[:1] for k, v in features.items()}
-            steps, affine = fold_affine(steps, lambda some: _width(some, one, asked))
-        else:
-            affine = None
-        if steps:
-            space = pipeline_space(steps, features, asked.types)
-        elif any(column.dtype.kind not in "biuf" for column in features.values()):
-            space, ask = _raw(asked, features, task)
-            return space, None, ask
-        else:
-            first = final_step(model)[0][0] if affine is not None else last
-            space = numeric_space(
-                features, getattr(first, "feature_names_in_", None), getattr(first, "n_features_in_", None)
-            )
-        found = sklearn_model(last)
-        wide = getattr(last, "n_features_in_", len(space.inputs)) if affine is None else affine[0].shape[0]
-        if len(space.inputs) != wide:  # a step this project cannot follow: keep the matrix, name it plainly
-            space = InputSpace(inputs=tuple(Input(f"input {j}") for j in range(wide)), encode=space.encode)
-        names = getattr(last, "feature_names_in_", None)
-        if affine is None:
-            return space, found, None if found is not None else _asker(last, task, names)
-        if found is not None:
-            return space, replace(found, network=prefixed(found.network, *affine)), None
-        ask, (matrix, offset) = _asker(last, task, names), affine
-        return space, None, lambda X: ask(X @ matrix + offset)
-    if any(column.dtype.kind not in "biuf" for column in features.values()):
+    known = is_sklearn(asked.source)
+    steps, last = final_step(asked.source) if known else ([], asked.source)
+    first, affine = [*steps, last][0], None
+    if steps:
+        one = {k: v[:1] for k, v in features.items()}
+        steps, affine = fold_affine(steps, lambda some: _width(some, one, asked))
+    if steps:
+        space = pipeline_space(steps, features, asked.types)
+    elif any(column.dtype.kind not in "biuf" for column in features.values()):
         space, ask = _raw(asked, features, task)
         return space, None, ask
-    names, number = getattr(model, "feature_names_in_", None), getattr(model, "n_features_in_", None)
-    return numeric_space(features, names, number), None, _asker(model, task, names)
+    else:
+        names, number = getattr(first, "feature_names_in_", None), getattr(first, "n_features_in_", None)
+        space = numeric_space(features, names, number)
+    wide = getattr(last, "n_features_in_", len(space.inputs)) if affine is None else affine[0].shape[0]
+    if known and len(space.inputs) != wide:  # a step this project cannot follow: keep the matrix, name it plainly
+        space = InputSpace(inputs=tuple(Input(f"input {j}") for j in range(wide)), encode=space.encode)
+    model = sklearn_model(last) if known else None
+    if model is not None:
+        return space, model if affine is None else replace(model, network=prefixed(model.network, *affine)), None
+    ask = _asker(last, task, getattr(last, "feature_names_in_", None))
+    if affine is None:
+        return space, None, ask
+    matrix, offset = affine
+    return space, None, lambda X: ask(X @ matrix + offset)
 
 
 def _width(steps: list[Any], head: Columns, asked: AuditedModel) -> int:
@@ -164,15 +151,13 @@ def _width(steps: list[Any], head: Columns, asked: AuditedModel) -> int:
     return int(space.encode(head).shape[1])
 
 
-def _asker(model: Any, task: str, names: Any) -> Callable[[FloatArray], FloatArray]:
+def _asker(model: Any, task: str, names: Any) -> Score:
     """Return the black box as a function from a matrix to probabilities of classes, or to numbers."""
     ask = _method(model, task)
 
     def score(X: FloatArray) -> FloatArray:
         given: Any = X if names is None else as_frame({str(n): X[:, j] for j, n in enumerate(names)})
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="X does not have valid feature names")
-            return as_columns(ask(given), X.shape[0])
+        return as_columns(quietly(ask, given), X.shape[0])
 
     return score
 
@@ -188,7 +173,7 @@ def _method(model: Any, task: str) -> Callable[[Any], Any]:
     return lambda X: model(X)
 
 
-def _raw(asked: AuditedModel, features: Columns, task: str) -> tuple[InputSpace, Callable[[FloatArray], FloatArray]]:
+def _raw(asked: AuditedModel, features: Columns, task: str) -> tuple[InputSpace, Score]:
     """Make coordinates for a black box that takes columns with text: numbers and dummies, and back."""
     names = [*(asked.inputs or features)]
     inputs: list[Input] = []
@@ -245,9 +230,8 @@ def _outcome_codes(
         known = values.astype(np.float64)
     except (TypeError, ValueError):
         raise DataError(
-            f"The outcome is numeric and the model's classes are names: {[str(v) for v in values[:5]]}. Code "
-            "the outcome "
-            f"as 0 to {n_classes - 1} in this order and pass a model whose classes are these numbers."
+            f"The outcome is numeric and the model's classes are names: {[str(v) for v in values[:5]]}. Code the "
+            f"outcome as 0 to {n_classes - 1} in this order and pass a model whose classes are these numbers."
         ) from None
     place = np.abs(outcome[:, None] - known[None, :]).argmin(axis=1)
     strange = np.unique(outcome[known[place] != outcome])

@@ -50,7 +50,7 @@ class Ground:
     # From the classifier's coefficients to what each jumping column adds to the margin, shape (n, jumping).
     parts: Callable[[FloatArray], FloatArray]
 
-    def told(self) -> dict[str, Any]:
+    def described(self) -> dict[str, Any]:
         """Name what moves and what is frozen, where there are categories."""
         return {} if self.shared else {"moving_columns": list(self.moving), "frozen_columns": list(self.frozen)}
 
@@ -66,7 +66,7 @@ def find_ground(model: AuditedModel, columns: Columns, categorical: Sequence[str
     --------
     >>> from evenhand.models.adapter import adapt
     >>> columns = {"age": np.array([30.0, 40.0]), "job": np.array(["Sales", "Craft"])}
-    >>> find_ground(adapt(lambda frame: frame["age"] / 50, columns), columns).told()
+    >>> find_ground(adapt(lambda frame: frame["age"] / 50, columns), columns).described()
     {'moving_columns': ['age'], 'frozen_columns': ['job']}
     """
     coded = category_columns(model.source, columns, model.types)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.arrays import BoolArray, FloatArray, IntArray
-from evenhand.errors import DataError, MissingDependencyError, near_matches
+from evenhand.errors import DataError, near_matches, optional_module
 from evenhand.intake.columns import text_of
 from evenhand.intake.parts import FeatureType
 
@@ -60,11 +60,11 @@ class InputSpace:
     @property
     def blocks(self) -> tuple[IntArray, ...]:
         """Coordinates that are the categories of one column, one array per such column."""
-        found: dict[str, list[int]] = {}
+        places: dict[str, list[int]] = {}
         for j, i in enumerate(self.inputs):
             if i.category is not None:
-                found.setdefault(i.column, []).append(j)
-        return tuple(np.array(v) for v in found.values())
+                places.setdefault(i.column, []).append(j)
+        return tuple(np.array(v) for v in places.values())
 
     def rescaled(self, center: FloatArray, unit: FloatArray) -> InputSpace:
         """Return the same space in other units: old coordinate = center + unit * new coordinate."""
@@ -149,9 +149,8 @@ def numeric_space(columns: Columns, names: Sequence[str] | None, expected: int |
             raise DataError(f"The model needs the feature `{name}`, which is missing.{near_matches(name, columns)}")
         if columns[name].dtype.kind not in "biuf":
             raise DataError(
-                f"Feature `{name}` holds text and the model takes a matrix of numbers. Put an encoder before "
-                "the model in a "
-                "scikit-learn pipeline and hand over the pipeline."
+                f"Feature `{name}` holds text and the model takes a matrix of numbers. Put an encoder before the model "
+                "in a scikit-learn pipeline and hand over the pipeline."
             )
     if expected is not None and len(order) != expected:
         raise DataError(f"The model takes {expected} inputs; {len(order)} features were given: {', '.join(order[:8])}.")
@@ -182,12 +181,8 @@ def as_frame(columns: Columns, types: Types | None = None) -> Any:
     >>> as_frame({"job": np.array(["a", "b"], dtype=object)}, {"job": job})["job"].cat.categories.tolist()
     ['b', 'a']
     """
-    try:
-        import pandas
-    except ImportError as error:
-        raise MissingDependencyError(
-            "This model takes columns by name, for which pandas is needed: pip install evenhand[pandas]."
-        ) from error
+    missing = "This model takes columns by name, for which pandas is needed: pip install evenhand[pandas]."
+    pandas = optional_module("pandas", missing)
     types = types or {}
     return pandas.DataFrame(
         {name: _typed(np.asarray(c), types[name]) if name in types else np.asarray(c) for name, c in columns.items()}
@@ -294,16 +289,12 @@ def _through(step: Any, inputs: list[Input]) -> list[Input]:
             dropped = None if step.drop_idx_ is None else step.drop_idx_[k]
             out += [Input(i.column, str(c)) for m, c in enumerate(labels) if m != dropped]
         return out if len(out) == _width(step) else _opaque(step, inputs)
-    scale = getattr(step, "scale_", None)
-    center: Any = None
-    if kind == "StandardScaler":
-        center = step.mean_ if step.with_mean else 0.0
-        scale = 1.0 if scale is None else scale
+    scale, center = getattr(step, "scale_", None), None
+    if kind in ("StandardScaler", "RobustScaler"):
+        center = (step.mean_ if step.with_mean else None) if kind == "StandardScaler" else step.center_
+        center, scale = (0.0 if center is None else center), (1.0 if scale is None else scale)
     elif kind == "MaxAbsScaler":
         center = 0.0
-    elif kind == "RobustScaler":
-        center = 0.0 if step.center_ is None else step.center_
-        scale = 1.0 if scale is None else scale
     elif kind == "MinMaxScaler" and scale is not None:  # x * scale_ + min_
         center, scale = -step.min_ / scale, 1.0 / scale
     if center is None or scale is None:

@@ -102,11 +102,11 @@ def plane_distance(margin: FloatArray, slope: FloatArray, parts: FloatArray, mov
         return np.where(left > 0, np.inf, 0.0)
 
     left = np.abs(margin)
-    found = glide(left)
+    distance = glide(left)
     if parts.shape[1]:
         if jumps == "together":
             parts = parts.sum(axis=1, keepdims=True)
         gains = np.where(margin[:, None] >= 0, parts - parts.min(axis=0), parts.max(axis=0) - parts)  # (n, k)
         for count, gain in enumerate(np.sort(gains, axis=1)[:, ::-1].cumsum(axis=1).T, start=1):
-            found = np.minimum(found, count * delta + glide(left - gain))
-    return found
+            distance = np.minimum(distance, count * delta + glide(left - gain))
+    return distance

@@ -10,23 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.arrays import FloatArray
-from evenhand.errors import DataError, MissingDependencyError, UsageError
+from evenhand.errors import DataError, UsageError, first_line, optional_module
 
 _KINDS = {"float": np.float32, "double": np.float64, "int64": np.int64, "int32": np.int32, "bool": np.bool_}
 
 
 def onnx_session(path: Path) -> Any:
     """Open an ONNX file."""
-    try:
-        import onnxruntime  # type: ignore[import-not-found,unused-ignore]
-    except ImportError as error:
-        raise MissingDependencyError(
-            "An ONNX model needs onnxruntime. Install it with `pip install 'evenhand[models]'`."
-        ) from error
+    missing = "An ONNX model needs onnxruntime. Install it with `pip install 'evenhand[models]'`."
+    onnxruntime = optional_module("onnxruntime", missing)
     try:
         return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's own tree of exceptions has no public base
-        raise UsageError(f"Model file `{path}` is not an ONNX model: {_first_line(error)}.") from error
+        raise UsageError(f"Model file `{path}` is not an ONNX model: {first_line(error)}.") from error
 
 
 class OnnxClassifier:
@@ -79,13 +75,13 @@ class OnnxClassifier:
         if len(answers) < 2 or values.shape != (len(said), 2):
             return
         clear = values[:, 0] != values[:, 1]
-        found = [np.unique(said[clear & (values.argmax(axis=1) == side)].astype(said.dtype)) for side in (0, 1)]
-        if all(len(f) == 1 for f in found) and found[0][0] != found[1][0]:
-            self.classes_ = np.array([found[0][0], found[1][0]])
-        elif sorted(map(len, found)) == [0, 1]:
-            known = max(found, key=len)[0]
+        sides = [np.unique(said[clear & (values.argmax(axis=1) == side)].astype(said.dtype)) for side in (0, 1)]
+        if all(len(f) == 1 for f in sides) and sides[0][0] != sides[1][0]:
+            self.classes_ = np.array([sides[0][0], sides[1][0]])
+        elif sorted(map(len, sides)) == [0, 1]:
+            known = max(sides, key=len)[0]
             if isinstance(known, str) or known not in (0, 1):  # only one of its classes was seen
-                self.classes_ = np.array([f[0] if len(f) else f"other than {known}" for f in found], dtype=object)
+                self.classes_ = np.array([f[0] if len(f) else f"other than {known}" for f in sides], dtype=object)
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probabilities of the two classes, shape (rows, 2)."""
@@ -127,7 +123,3 @@ def _width(entry: Any) -> int | None:
 def _kind(entry: Any) -> Any:
     name = str(entry.type).removeprefix("tensor(").removesuffix(")")
     return _KINDS.get(name, np.str_ if name == "string" else np.float32)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

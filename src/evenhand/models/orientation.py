@@ -83,8 +83,8 @@ def class_of_one(
     wanted = positive if positive is not None else labels["model"].one[0] if "model" in labels else None
     if wanted is not None:
         return _named(tokens, shown, wanted, name)
-    found = {role: _matched(tokens, labels[role]) for role in ("decision", "outcome") if role in labels}
-    places = {role: place for role, place in found.items() if place is not None}
+    matched = {role: _matched(tokens, labels[role]) for role in ("decision", "outcome") if role in labels}
+    places = {role: place for role, place in matched.items() if place is not None}
     if len(set(places.values())) == 2:
         one = shown[places["decision"]]
         raise UsageError(

@@ -83,16 +83,16 @@ def search_boundary(
         agrees = bool(np.all((margin == 0) | ((margin > 0) == (decision == 1))))
         smooth = agrees and bool(np.mean(score(Z + 1e-7, everyone) != margin) > 0.5)
     ask = _Ask(decide, score, smooth, decision, shared)
-    found = _nearest(ask, Z, everyone, moves)
-    if not np.isfinite(found).any():
-        return Searched(distance=found, excess_median=0.0, excess_high=0.0)
+    nearest = _nearest(ask, Z, everyone, moves)
+    if not np.isfinite(nearest).any():
+        return Searched(distance=nearest, excess_median=0.0, excess_high=0.0)
     picked = stream(seed, "models/search").choice(len(Z), size=min(_CHECKED, len(Z)), replace=False)
     again = _nearest(ask, Z, picked, replace(moves, starts=4 * moves.starts, rounds=2 * moves.rounds))
     reached = np.isfinite(again)
-    excess = np.maximum(0.0, 1 - again[reached] / np.maximum(found[picked][reached], 1e-300))
+    excess = np.maximum(0.0, 1 - again[reached] / np.maximum(nearest[picked][reached], 1e-300))
     median, high = np.quantile(excess, [0.5, 0.95]) if excess.size else (0.0, 0.0)
-    found[picked] = np.minimum(found[picked], again)
-    return Searched(distance=found, excess_median=float(median), excess_high=float(high))
+    nearest[picked] = np.minimum(nearest[picked], again)
+    return Searched(distance=nearest, excess_median=float(median), excess_high=float(high))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from evenhand.arrays import FloatArray
-from evenhand.models.audited import AuditedModel, logits_of, one_per_row
+from evenhand.models.audited import AuditedModel, logits_of, one_per_row, quietly
 from evenhand.models.input_space import as_frame
 from evenhand.models.orientation import Oriented
 
@@ -51,26 +50,20 @@ def estimator_surface(model: AuditedModel, estimator: Any, give: Callable[[Any],
     """Return the decision of a model's estimator, or of the last step of its pipeline, oriented as the model is."""
     name, cut = type(estimator).__name__, model.own_cut()
 
-    def quietly(method: Callable[[Any], Any]) -> Answer:
-        def answer(given: Any) -> FloatArray:
-            with warnings.catch_warnings():
-                # An estimator fitted on a frame warns about plain arrays; columns are matched by position here.
-                warnings.filterwarnings("ignore", message="X does not have valid feature names")
-                return one_per_row(method(give(given)), len(given), name)
-
-        return answer
+    def answer(method: Callable[[Any], Any]) -> Answer:
+        return lambda given: one_per_row(quietly(method, give(given)), len(given), name)
 
     if getattr(estimator, "classes_", None) is None or model.classes is None or model.one is None:
         # A regressor, whose prediction is the score, or a function.
         if hasattr(estimator, "predict"):
-            return _cut_at(name, estimator, quietly(estimator.predict), model.cut())
-        return _cut_at(model.name, estimator, quietly(estimator), model.cut())
+            return _cut_at(name, estimator, answer(estimator.predict), model.cut())
+        return _cut_at(model.name, estimator, answer(estimator), model.cut())
     face = Oriented(estimator, model.classes, model.one)
-    chosen = quietly(face.chosen)
+    chosen = answer(face.chosen)
     if cut is None and hasattr(estimator, "decision_function"):
-        score, at = quietly(face.margin), 0.0
+        score, at = answer(face.margin), 0.0
     elif hasattr(estimator, "predict_proba"):
-        score, at = quietly(face.probability), 0.5 if cut is None else cut
+        score, at = answer(face.probability), 0.5 if cut is None else cut
     else:
         score, at = chosen, 0.5
     if cut is None:  # ties are the estimator's to break

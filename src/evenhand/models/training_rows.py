@@ -46,10 +46,10 @@ def training_rows(model: AuditedModel, data: AuditData) -> str:
     >>> training_rows(audited_model(lambda X: X[:, 0], data), data) == QUESTION
     True
     """
-    found = compare_with_refits(model, data)
-    if found is None:
+    errors = compare_with_refits(model, data)
+    if errors is None:
         return QUESTION
-    here, elsewhere = found
+    here, elsewhere = errors
     says = "errs on {:.1%} of {}" if data.outcome_kind == "binary" else "has a mean squared error of {:.3g} on {}"
     return (
         f"These rows look like the rows the model was trained on: it {says.format(here, 'them')}, and a model of its "
@@ -125,8 +125,7 @@ def _refitted(source: Any, model: AuditedModel, columns: Any, y: FloatArray, bin
         assert model.one is not None
         target = np.asarray(model.classes)[np.where(y == 1, model.one, 1 - model.one)]
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             for k in range(FOLDS):
                 part = [model.encode({n: c[mask] for n, c in columns.items()}) for mask in (fold != k, fold == k)]
                 fitted = _steady(clone(source)).fit(part[0], target[fold != k])

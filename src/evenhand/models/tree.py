@@ -96,12 +96,12 @@ def tree_distance(
     >>> tree_distance((low, high), sides, decided, X, np.ones(1), "l2").tolist()
     [1.0, 3.0]
     """
-    found = np.full(len(X), np.inf)
+    distance = np.full(len(X), np.inf)
     for low, high, positive in zip(*boxes, leaf_decision, strict=True):
         rows = np.flatnonzero((decision == 1) != positive)
         part = X[rows]
         outside = np.maximum(np.maximum(low - part, part - high), 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             outside = np.where(outside > 0, outside / scale, 0.0)
-        found[rows] = np.minimum(found[rows], length(outside, norm))
-    return found
+        distance[rows] = np.minimum(distance[rows], length(outside, norm))
+    return distance

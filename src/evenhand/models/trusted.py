@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.errors import MissingDependencyError, UsageError
+from evenhand.errors import UsageError, first_line, optional_module
 
 TRUSTED = (
     "numpy.dtype",
@@ -59,19 +59,14 @@ def load_skops(path: Path) -> Any:
     UsageError
         When the file is no skops file, holds another type or any function, or when a tree in it leads outside itself.
     """
-    try:
-        import skops.io  # type: ignore[import-not-found,import-untyped,unused-ignore]
-    except ImportError as error:
-        raise MissingDependencyError(
-            "A skops model needs skops. Install it with `pip install 'evenhand[models]'`."
-        ) from error
+    skops = optional_module("skops.io", "A skops model needs skops. Install it with `pip install 'evenhand[models]'`.")
     try:
         with zipfile.ZipFile(path) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
         if size <= _MOST_BYTES:
-            unknown = skops.io.get_untrusted_types(file=path)
+            unknown = skops.get_untrusted_types(file=path)
     except Exception as error:  # a zip, JSON or type error, as the file happens to be broken
-        raise UsageError(f"Model file `{path}` is not a skops model: {_said(error)}.") from error
+        raise UsageError(f"Model file `{path}` is not a skops model: {first_line(error)}.") from error
     if size > _MOST_BYTES:
         raise UsageError(
             f"Model file `{path}` unpacks to {size:,} bytes; at most {_MOST_BYTES:,} are read. Load it yourself and "
@@ -85,9 +80,9 @@ def load_skops(path: Path) -> Any:
             "its maker."
         )
     try:
-        model = skops.io.load(path, trusted=unknown)
+        model = skops.load(path, trusted=unknown)
     except Exception as error:  # whatever a trusted type makes of what the file gives it
-        raise UsageError(f"Model file `{path}` cannot be loaded: {_said(error)}.") from error
+        raise UsageError(f"Model file `{path}` cannot be loaded: {first_line(error)}.") from error
     for part in _parts(model):
         _check_part(part, path)
     return model
@@ -175,7 +170,3 @@ def _crafted(path: Path) -> UsageError:
     return UsageError(
         f"Model file `{path}` holds a tree whose branches lead outside it: the file is damaged or was made to do harm."
     )
-
-
-def _said(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -16,8 +16,9 @@ from sklearn.base import BaseEstimator
 
 from evenhand.arrays import FloatArray
 from evenhand.audits.group.samples import check_needs
-from evenhand.audits.margin import Margin, check_reach, parse_margin
+from evenhand.audits.margin import check_reach, parse_margin
 from evenhand.errors import DataError, UsageError
+from evenhand.inference.limits import Margin
 from evenhand.inference.paired import Values, paired_change
 from evenhand.intake import Attribute, AuditData
 from evenhand.kernels.shared.seeds import RngLike, seed_of

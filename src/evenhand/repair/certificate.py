@@ -28,7 +28,7 @@ from scipy import optimize, special
 
 from evenhand.arrays import FloatArray
 from evenhand.audits.group import audit_group
-from evenhand.audits.margin import Margin
+from evenhand.inference.limits import Margin
 from evenhand.intake import Attribute, AuditData
 from evenhand.metrics import METRICS
 from evenhand.results import Finding, Verdict

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evenhand.files import write_atomic
+from evenhand.files import written
 from evenhand.report.compose import compose
 from evenhand.report.html import html_page
 from evenhand.report.junit import Fails, junit_suites
@@ -38,7 +38,7 @@ def to_html(run: AuditRun, path: str | Path | None = None, *, title: str = "Audi
     >>> to_html(run)[:15]
     '<!doctype html>'
     """
-    return _written(html_page(compose(run, title=title)), path)
+    return written(html_page(compose(run, title=title)), path)
 
 
 def to_markdown(run: AuditRun, path: str | Path | None = None, *, title: str = "Audit report") -> str:
@@ -64,7 +64,7 @@ def to_markdown(run: AuditRun, path: str | Path | None = None, *, title: str = "
     >>> to_markdown(run).splitlines()[0]
     '# Audit report'
     """
-    return _written(markdown_page(compose(run, title=title)), path)
+    return written(markdown_page(compose(run, title=title)), path)
 
 
 def to_junit(run: AuditRun, path: str | Path | None = None, *, fails: Fails | None = None) -> str:
@@ -91,10 +91,4 @@ def to_junit(run: AuditRun, path: str | Path | None = None, *, fails: Fails | No
     >>> "<testsuites" in to_junit(run)
     True
     """
-    return _written(junit_suites(compose(run), fails), path)
-
-
-def _written(text: str, path: str | Path | None) -> str:
-    if path is not None:
-        write_atomic(Path(path), text)
-    return text
+    return written(junit_suites(compose(run), fails), path)

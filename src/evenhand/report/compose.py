@@ -50,20 +50,12 @@ def compose(run: AuditRun, *, title: str = "Audit report") -> Document:
     if named == "gatekeeping" and len(run.results) == 1:
         named = "holm"  # one audit has no gate
     correction, by = words.CORRECTIONS.get(named, (named, ()))
-    drawn, told = _drawn(run), set(first_findings(run.findings, Detail().evidence))
-    sections = []
-    number = 0
+    drawn, explained = _drawn(run), set(first_findings(run.findings, Detail().evidence))
+    answers = _MOST_ANSWERS * (1 + (len(run.results) == 1))
+    sections: list[Section] = []
     for result in run.results:
-        sections.append(
-            _section(
-                _without(result, run.data["notes"]),
-                number,
-                drawn,
-                told,
-                _MOST_ANSWERS * (1 + (len(run.results) == 1)),
-            )
-        )
-        number += len(result)
+        number = sum(len(section.entries) for section in sections)
+        sections.append(_section(_without(result, run.data["notes"]), number, drawn, explained, answers))
     keys = list(dict.fromkeys([*(key for s in sections for key in s.sources), *by]))
     if any(f.margin is not None for f in run.findings):
         keys.append("schuirmann1987")
@@ -104,7 +96,7 @@ def _headline(tally: Mapping[Verdict, int], total: int) -> str:
 def _summary(run: AuditRun, correction: str) -> tuple[Text, ...]:
     alpha = float(run.plan.get("alpha", 0.05))
     rate = "an expected share of false findings" if run.plan.get("correction") == "bh" else "an error rate"
-    found = [
+    texts = [
         Text(
             text=f"All findings share {rate} of {alpha:.3g}: p-values are adjusted over all of them by {correction}."
             if run.plan.get("correction") != "none"
@@ -117,7 +109,7 @@ def _summary(run: AuditRun, correction: str) -> tuple[Text, ...]:
             kind="note",
         ),
     ]
-    return tuple(text for text in found if text.text)
+    return tuple(text for text in texts if text.text)
 
 
 def _drawn(run: AuditRun) -> set[int]:
@@ -128,17 +120,17 @@ def _drawn(run: AuditRun) -> set[int]:
     return set(able[:_MOST_NULLS])
 
 
-def _without(result: AuditResult, told: Sequence[str]) -> AuditResult:
+def _without(result: AuditResult, said: Sequence[str]) -> AuditResult:
     """Leave out the notes that the report gives once, with the data."""
-    return replace(result, notes=tuple(note for note in result.notes if note not in told))
+    return replace(result, notes=tuple(note for note in result.notes if note not in said))
 
 
-def _section(result: AuditResult, start: int, drawn: set[int], told: set[int], answers: int) -> Section:
+def _section(result: AuditResult, start: int, drawn: set[int], explained: set[int], answers: int) -> Section:
     entries = tuple(
         Entry(
             key=f"finding-{start + j + 1}",
             finding=f,
-            blocks=evidence_blocks(f, e, drawn=start + j in drawn) if start + j in told else (),
+            blocks=evidence_blocks(f, e, drawn=start + j in drawn) if start + j in explained else (),
             interval=e.verdict_interval,
             inside=math.nan if e.equivalence_pvalue_adjusted is None else e.equivalence_pvalue_adjusted,
         )
@@ -156,21 +148,6 @@ def _section(result: AuditResult, start: int, drawn: set[int], told: set[int], a
         method=AUDITS[result.audit].method,
         sources=AUDITS[result.audit].sources,
     )
-
-
-def _figures(result: AuditResult) -> list[Block]:
-    """Draw what is an audit's own; the file that does is loaded when it is needed, for it loads the audit."""
-    if result.audit == "group":
-        from evenhand.report.sections.group import blocks
-    elif result.audit == "projection":
-        from evenhand.report.sections.projection import blocks
-    elif result.audit == "individual":
-        from evenhand.report.sections.individual import blocks
-    elif result.audit == "proxy":
-        from evenhand.report.sections.proxy import blocks
-    else:
-        from evenhand.report.sections.tail import blocks
-    return blocks(result)
 
 
 def _answers(result: AuditResult, most: int) -> tuple[str, ...]:
@@ -199,11 +176,11 @@ def _data(data: Mapping[str, Any]) -> tuple[Block, ...]:
     rows: list[tuple[Cell, ...]] = [("Rows in the file", data["rows_in"]), ("Rows used", data["rows_used"])]
     rows += [(f"Dropped: {reason}", n) for reason, n in data["rows_dropped"].items()]
     rows += [(f"Column for {role}", str(name)) for role, name in data["columns"].items()]
-    found: list[Block] = [Table(title="Rows and columns", head=("What", "Value"), rows=tuple(rows))]
+    blocks: list[Block] = [Table(title="Rows and columns", head=("What", "Value"), rows=tuple(rows))]
     for name, sizes in data["groups"].items():
         total = sum(sizes.values()) or 1
         few = any(n < _SMALL for n in sizes.values())
-        found.append(
+        blocks.append(
             Table(
                 title=f"Groups of {name}",
                 head=("Group", "Rows", "Share", "Note")[: 3 + few],
@@ -216,8 +193,8 @@ def _data(data: Mapping[str, Any]) -> tuple[Block, ...]:
                 folded=len(sizes) > 25,
             )
         )
-    found += [Text(text=note, kind="note") for note in data["notes"]]
-    return tuple(found)
+    blocks += [Text(text=note, kind="note") for note in data["notes"]]
+    return tuple(blocks)
 
 
 def _facts(run: AuditRun) -> Table:
@@ -232,14 +209,14 @@ def _facts(run: AuditRun) -> Table:
         rows.append(("Fingerprint of the plan", str(run.plan["hash"])))
     rows += [(f"Version of {name}", version) for name, version in run.versions.items()]
     for result in run.results:
-        told = [f"{k} = {_told(v)}" for k, v in result.options.items() if v not in (None, [], {}, "")]
-        rows.append((f"Options of {result.audit}", "; ".join(told)))
+        given = [f"{k} = {_plainly(v)}" for k, v in result.options.items() if v not in (None, [], {}, "")]
+        rows.append((f"Options of {result.audit}", "; ".join(given)))
     return Table(title="To repeat this run", head=("What", "Value"), rows=tuple(rows))
 
 
-def _told(value: Any) -> str:
+def _plainly(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{k}: {_told(v)}" for k, v in value.items())
+        return ", ".join(f"{k}: {_plainly(v)}" for k, v in value.items())
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return ", ".join(_told(v) for v in value)
+        return ", ".join(_plainly(v) for v in value)
     return shown(value) if isinstance(value, float) else str(value)

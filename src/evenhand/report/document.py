@@ -172,13 +172,13 @@ def findings_table(section: Section) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for entry in entries:
         f = entry.finding
-        told: list[Cell] = [f.measure, compared(f.groups), f.estimate]
-        told += _ends(f.interval) if plain else ()
-        told += _ends(entry.interval) if adjusted else ()
-        told += [shown_margin(f) or None] if margins else ()
-        told += [p_value(f.pvalue), p_value(f.pvalue_adjusted)]
-        told += [p_value(entry.inside)] if margins else ()
-        rows.append((*told, f.verdict))
+        cells: list[Cell] = [f.measure, compared(f.groups), f.estimate]
+        cells += _ends(f.interval) if plain else ()
+        cells += _ends(entry.interval) if adjusted else ()
+        cells += [shown_margin(f) or None] if margins else ()
+        cells += [p_value(f.pvalue), p_value(f.pvalue_adjusted)]
+        cells += [p_value(entry.inside)] if margins else ()
+        rows.append((*cells, f.verdict))
     left_out = len(section.entries) - len(entries)
     more = f", the first {len(entries):,} of {len(section.entries):,}" if left_out else ""
     head = ["Measure", "Groups", "Estimate", *(["Low", "High"] if plain else [])]

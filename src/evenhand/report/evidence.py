@@ -77,21 +77,13 @@ def _null(finding: Finding, evidence: Evidence) -> Block:
     null, trials = evidence.null, _trials(finding)
     if null is None and trials is not None:
         (x0, x1), (n0, n1) = trials
-        edges, shares = exact_null(*trials)
         caption = "Bars: the difference of rates when group labels are shuffled. Line: the difference of these data."
-        return histogram(
-            title, caption, edges, shares, observed=x0 / n0 - x1 / n1, x="difference of rates", y="share of shuffles"
-        )
+        x, y, observed = "difference of rates", "share of shuffles", x0 / n0 - x1 / n1
+        return histogram(title, caption, *exact_null(*trials), observed=observed, x=x, y=y)
     assert null is not None
-    return histogram(
-        title,
-        "Bars: the statistic when group labels are shuffled. Line: the statistic of these data.",
-        null.edges,
-        null.counts,
-        observed=abs(evidence.statistic or 0.0),
-        x="size of the statistic",
-        y="shuffles",
-    )
+    caption = "Bars: the statistic when group labels are shuffled. Line: the statistic of these data."
+    x, y, observed = "size of the statistic", "shuffles", abs(evidence.statistic or 0.0)
+    return histogram(title, caption, null.edges, null.counts, observed=observed, x=x, y=y)
 
 
 def _counts(finding: Finding, evidence: Evidence) -> Table:

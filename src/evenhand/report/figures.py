@@ -112,6 +112,17 @@ def axis(field: str, title: str, **more: Any) -> dict[str, Any]:
     return {"field": field, "type": "quantitative", "title": title, **more}
 
 
+def word(field: str, title: str) -> dict[str, str]:
+    """Return a channel of names, such as a line of a tooltip, with a plain title."""
+    return {"field": field, "type": "nominal", "title": title}
+
+
+def layer(mark: str | Mapping[str, Any], values: Sequence[Row] = (), **encoding: Any) -> dict[str, Any]:
+    """Return a layer of marks, with values of its own where they are not those of the figure."""
+    own = {"data": {"values": list(values)}} if values else {}
+    return {**own, "mark": mark, "encoding": encoding}
+
+
 def rule(value: float, channel: str = "x", *, dashed: bool = False) -> dict[str, Any]:
     """Return a layer with one line at a value.
 
@@ -136,7 +147,7 @@ def rule(value: float, channel: str = "x", *, dashed: bool = False) -> dict[str,
     mark = {"type": "rule", "color": "var(--soft)", "strokeWidth": 1.2}
     if dashed:
         mark |= {"strokeDash": [5, 4], "color": "var(--margin)"}
-    return {"data": {"values": [{"at": value}]}, "mark": mark, "encoding": {channel: axis("at", "")}}
+    return layer(mark, [{"at": value}], **{channel: axis("at", "")})
 
 
 def forest(
@@ -177,8 +188,7 @@ def forest(
     3
     """
     y = {"field": "label", "type": "nominal", "sort": None, "title": None, "axis": {"ticks": False, "domain": False}}
-    tip: list[dict[str, Any]] = [{"field": "label", "type": "nominal", "title": "compared"}]
-    tip += [{"field": n, "type": "quantitative", "title": n, "format": ".4f"} for n in ("estimate", "low", "high")]
+    tip = [word("label", "compared"), *(axis(name, name, format=".4f") for name in ("estimate", "low", "high"))]
     columns = {"label": label, "estimate": "Estimate", "low": "Low", "high": "High"}
     look: dict[str, Any] = {"color": {"value": SERIES[0]}}
     shape: dict[str, Any] = {}
@@ -188,27 +198,17 @@ def forest(
         channel = {"field": "verdict", "type": "nominal"}
         look = {"color": {**channel, "scale": {"domain": domain, "range": [VERDICT_COLOURS[j] for j in at]}}}
         shape = {"shape": {**channel, "scale": {"domain": domain, "range": [VERDICT_SHAPES[j] for j in at]}}}
-        tip.append({"field": "verdict", "type": "nominal", "title": "verdict"})
+        tip.append(word("verdict", "verdict"))
         columns["verdict"] = "Verdict"
-    low = axis("low", value, axis={"tickCount": 5})
-    thin: list[dict[str, Any]] = []
+    layers = [rule(none), *(rule(m, dashed=True) for m in margin)]
     if any(row.get("low_adjusted") is not None for row in rows):
         columns |= {"low_adjusted": "Low adjusted", "high_adjusted": "High adjusted"}
-        ends = {"y": y, "x": axis("low_adjusted", value), "x2": {"field": "high_adjusted"}, **look}
-        thin = [{"mark": {"type": "rule", "strokeWidth": 1}, "encoding": ends}]
-    layers = [
-        rule(none),
-        *(rule(m, dashed=True) for m in margin),
-        *thin,
-        {
-            "mark": {"type": "rule", "strokeWidth": 2.5, "strokeCap": "round"},
-            "encoding": {"y": y, "x": low, "x2": {"field": "high"}, "tooltip": tip, **look},
-        },
-        {
-            "mark": {"type": "point", "filled": True, "size": 85, "opacity": 1},
-            "encoding": {"y": y, "x": axis("estimate", value, scale={"zero": False}), "tooltip": tip, **look, **shape},
-        },
-    ]
+        wide, thin = axis("low_adjusted", value), {"type": "rule", "strokeWidth": 1}
+        layers.append(layer(thin, y=y, x=wide, x2={"field": "high_adjusted"}, **look))
+    low, thick = axis("low", value, axis={"tickCount": 5}), {"type": "rule", "strokeWidth": 2.5, "strokeCap": "round"}
+    layers.append(layer(thick, y=y, x=low, x2={"field": "high"}, tooltip=tip, **look))
+    point = {"type": "point", "filled": True, "size": 85, "opacity": 1}
+    layers.append(layer(point, y=y, x=axis("estimate", value, scale={"zero": False}), tooltip=tip, **look, **shape))
     legend = [(list(Verdict)[j], VERDICT_COLOURS[j]) for j in at]
     return figure(title, caption, rows, layers, columns=columns, height=26 * len(rows), legend=legend)
 
@@ -268,32 +268,11 @@ def lines(title: str, caption: str, rows: Sequence[Row], frame: Frame) -> Figure
     if frame.at is not None:
         layers.append(rule(frame.at, "x", dashed=True))
     if banded:
-        layers.append(
-            {
-                "mark": {"type": "area", "opacity": 0.16},
-                "encoding": {
-                    "x": across,
-                    "y": axis("low", y, scale=up),
-                    "y2": {"field": "high"},
-                    "color": colour,
-                },
-            }
-        )
-    tip = [
-        {"field": "series", "type": "nominal", "title": "series"},
-        {"field": "x", "type": "quantitative", "title": x, "format": ".4~g"},
-        {"field": "y", "type": "quantitative", "title": y, "format": ".4~g"},
-    ]
-    layers.append(
-        {
-            "mark": {
-                "type": "line",
-                "strokeWidth": 2,
-                "point": {"size": 36, "filled": True} if frame.points else False,
-            },
-            "encoding": {"x": across, "y": axis("y", y, scale=up), "color": colour, "tooltip": tip},
-        }
-    )
+        band, low = {"type": "area", "opacity": 0.16}, axis("low", y, scale=up)
+        layers.append(layer(band, x=across, y=low, y2={"field": "high"}, color=colour))
+    tip = [word("series", "series"), axis("x", x, format=".4~g"), axis("y", y, format=".4~g")]
+    line = {"type": "line", "strokeWidth": 2, "point": {"size": 36, "filled": True} if frame.points else False}
+    layers.append(layer(line, x=across, y=axis("y", y, scale=up), color=colour, tooltip=tip))
     columns = {"series": "Series", "x": x.capitalize(), "y": y.capitalize()}
     if banded:
         columns |= {"low": "Low", "high": "High"}
@@ -331,24 +310,19 @@ def histogram(
         for a, b, n in zip(edges[:-1], edges[1:], counts, strict=True)
     ]
     layers = [
-        {
-            "mark": {"type": "bar", "color": "var(--inconclusive)", "opacity": 0.55, "binSpacing": 1},
-            "encoding": {
-                "x": {**axis("low", x), "bin": {"binned": True}, "axis": {"grid": False}},
-                "x2": {"field": "high"},
-                "y": axis("count", y, axis={"tickCount": 3}),
-                "tooltip": [
-                    {"field": "low", "type": "quantitative", "title": "from", "format": ".3~g"},
-                    {"field": "high", "type": "quantitative", "title": "to", "format": ".3~g"},
-                    {"field": "count", "type": "quantitative", "title": y, "format": ".3~g"},
-                ],
-            },
-        },
-        {
-            "data": {"values": [{"at": number(observed), "name": "observed"}]},
-            "mark": {"type": "rule", "color": "var(--disparity)", "strokeWidth": 2.5},
-            "encoding": {"x": axis("at", x), "tooltip": [{"field": "at", "type": "quantitative", "title": "observed"}]},
-        },
+        layer(
+            {"type": "bar", "color": "var(--inconclusive)", "opacity": 0.55, "binSpacing": 1},
+            x=axis("low", x, bin={"binned": True}, axis={"grid": False}),
+            x2={"field": "high"},
+            y=axis("count", y, axis={"tickCount": 3}),
+            tooltip=[axis(*named, format=".3~g") for named in (("low", "from"), ("high", "to"), ("count", y))],
+        ),
+        layer(
+            {"type": "rule", "color": "var(--disparity)", "strokeWidth": 2.5},
+            [{"at": number(observed), "name": "observed"}],
+            x=axis("at", x),
+            tooltip=[axis("at", "observed")],
+        ),
     ]
     columns = {"low": "From", "high": "To", "count": y.capitalize()}
     return figure(title, caption, rows, layers, columns=columns, height=120)
@@ -382,17 +356,13 @@ def bars(
     >>> bars("t", "c", [{"label": "a", "value": 3, "series": "s"}], value="people", label="Group").spec["height"]
     26
     """
-    encoding = {
-        "y": {"field": "label", "type": "nominal", "sort": None, "title": None, "axis": {"ticks": False}},
-        "x": axis("value", value, axis={"tickCount": 5}),
-        "color": colour_of("series", [row["series"] for row in rows]),
-        "tooltip": [
-            {"field": "label", "type": "nominal", "title": label.lower()},
-            {"field": "series", "type": "nominal", "title": "series"},
-            {"field": "value", "type": "quantitative", "title": value},
-        ],
-    }
-    layers = [{"mark": "bar", "encoding": encoding}]
+    bar = layer(
+        "bar",
+        y={"field": "label", "type": "nominal", "sort": None, "title": None, "axis": {"ticks": False}},
+        x=axis("value", value, axis={"tickCount": 5}),
+        color=colour_of("series", [row["series"] for row in rows]),
+        tooltip=[word("label", label.lower()), word("series", "series"), axis("value", value)],
+    )
     columns = {"label": label, "series": "Series", "value": value.capitalize()}
     legend = legend_of([row["series"] for row in rows])
-    return figure(title, caption, rows, layers, columns=columns, height=26 * len(rows), legend=legend)
+    return figure(title, caption, rows, [bar], columns=columns, height=26 * len(rows), legend=legend)

@@ -121,10 +121,10 @@ def coded(text: str) -> Markup:
 
 
 def _evidence_of(section: Section) -> str:
-    told = sum(1 for entry in section.entries if entry.blocks)
-    if told < len(section.entries):
-        return f"{told} of {len(section.entries)} findings; the others are in findings.json"
-    return f"{told} finding{'s' if told != 1 else ''}"
+    explained = sum(1 for entry in section.entries if entry.blocks)
+    if explained < len(section.entries):
+        return f"{explained} of {len(section.entries)} findings; the others are in findings.json"
+    return f"{explained} finding{'s' if explained != 1 else ''}"
 
 
 def _numeric(table: Table) -> list[bool]:

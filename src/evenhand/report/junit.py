@@ -9,6 +9,7 @@ from evenhand.report.document import Document, compared
 from evenhand.results import Finding, Verdict, printable
 
 Fails = Callable[[Finding], bool]
+_KINDS = {Verdict.NOT_COMPUTABLE: "error", Verdict.INCONCLUSIVE: "skipped"}  # of what does not fail
 
 
 def junit_suites(page: Document, fails: Fails | None = None) -> str:
@@ -25,16 +26,10 @@ def junit_suites(page: Document, fails: Fails | None = None) -> str:
         for finding in (entry.finding for entry in section.entries):
             name = printable(f"{finding.measure} {compared(finding.groups)}")
             case = ElementTree.SubElement(suite, "testcase", classname=f"evenhand.{section.audit}", name=name)
-            kind = (
-                "failure"
-                if fails(finding)
-                else {Verdict.NOT_COMPUTABLE: "error", Verdict.INCONCLUSIVE: "skipped"}.get(finding.verdict)
-            )
+            kind = "failure" if fails(finding) else _KINDS.get(finding.verdict)
             if kind is not None:
-                told = {"message": printable(finding.reason)}
-                ElementTree.SubElement(
-                    case, kind, told if kind == "skipped" else {**told, "type": str(finding.verdict)}
-                )
+                said = {"message": printable(finding.reason), "type": str(finding.verdict)}
+                ElementTree.SubElement(case, kind, {"message": said["message"]} if kind == "skipped" else said)
                 totals[{"failure": "failures", "error": "errors", "skipped": "skipped"}[kind]] += 1
         suite.attrib.update({key: str(n) for key, n in totals.items()})
     for key in ("tests", "failures", "errors", "skipped"):

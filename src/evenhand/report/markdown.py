@@ -36,11 +36,11 @@ def markdown_page(page: Document) -> str:
 
 def _reasons(section: Section) -> str:
     """Say each finding's reason, those that decide nothing included; the same ones as in the table."""
-    told = [
+    lines = [
         f"- **{_inert(f.measure)}, {_inert(compared(f.groups))}**: {_inert(shown(f.verdict))}. {_inert(f.reason)}"
         for f in (entry.finding for entry in section.entries[: section.most_rows])
     ]
-    return "\n".join(told)
+    return "\n".join(lines)
 
 
 def _block(item: Block) -> str:
@@ -57,6 +57,6 @@ def _table(table: Table) -> str:
 
 def _inert(text: str) -> str:
     """Escape what Markdown or HTML inside it would act upon: names come from strangers."""
-    text = _CODE.sub(lambda found: f'"{found[1]}"' if _ACTIVE.search(found[1]) else found[0], printable(text))
+    text = _CODE.sub(lambda match: f'"{match[1]}"' if _ACTIVE.search(match[1]) else match[0], printable(text))
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\*_\[\]|!#~])", r"\\\1", text)

@@ -151,8 +151,8 @@ def _part(cls: type[Part], parts: dict[str, dict[str, Any]]) -> dict[str, Any]:
     required, properties = [], {}
     for key, (_, hint, left_out) in keys_of(cls).items():
         kinds = [h for h in get_args(hint) if h is not types.NoneType] if left_out else [hint]
-        found = [_schema_of(kind, parts) for kind in kinds]
-        properties[key] = found[0] if len(found) == 1 else {"anyOf": found}
+        schemas = [_schema_of(kind, parts) for kind in kinds]
+        properties[key] = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
         required += [] if left_out else [key]
     more: Any = issubclass(cls, OpenPart)
     return {"type": "object", "required": required, "properties": properties, "additionalProperties": more}

@@ -100,12 +100,12 @@ def glossary(run: AuditRun) -> tuple[tuple[str, str], ...]:
     >>> glossary(run)[-1]
     ('fnr', 'share decided 0 among outcome 1')
     """
-    found = dict(_GLOSSARY)
+    meanings = dict(_GLOSSARY)
     for finding in run.findings:
         name = finding.measure.partition(":")[0]
         plain = name.removesuffix("_global").removesuffix("_ratio")
         if name in _MEASURES:
-            found[name] = _MEASURES[name]
+            meanings[name] = _MEASURES[name]
         elif plain in METRICS:
-            found[plain] = METRICS[plain].says
-    return tuple(found.items())
+            meanings[plain] = METRICS[plain].says
+    return tuple(meanings.items())

@@ -36,12 +36,12 @@ class Part:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
-        found = {}
+        data = {}
         for key, (name, _, left_out) in keys_of(type(self)).items():
             value = getattr(self, name)
             if value is not None or not left_out:
-                found[key] = _written(value)
-        return found
+                data[key] = _written(value)
+        return data
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -161,8 +161,6 @@ def _fits(cls: type[Part], data: Mapping[str, Any]) -> bool:
 def _written(value: Any) -> Any:
     if isinstance(value, Part):
         return value.to_dict()
-    if isinstance(value, Interval):
-        return plain(value.to_dict())
     if isinstance(value, Mapping):
         return {str(key): _written(item) for key, item in value.items()}
     return [_written(item) for item in value] if isinstance(value, tuple | list) else plain(value)

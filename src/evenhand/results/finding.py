@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -46,17 +46,13 @@ class Interval:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the interval as plain data."""
-        return {"low": self.low, "high": self.high, "level": self.level, "kind": self.kind}
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Interval:
         """Rebuild an interval from plain data, where an end without limit is None."""
-        return cls(
-            low=_number(data["low"], -math.inf),
-            high=_number(data["high"], math.inf),
-            level=data["level"],
-            kind=data["kind"],
-        )
+        ends = {"low": _number(data["low"], -math.inf), "high": _number(data["high"], math.inf)}
+        return cls(**{f.name: data[f.name] for f in fields(cls)} | ends)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,40 +104,16 @@ class Finding:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as plain data, NaN as None."""
-        row: dict[str, Any] = plain(
-            {
-                "audit": self.audit,
-                "measure": self.measure,
-                "groups": list(self.groups),
-                "estimate": self.estimate,
-                "interval": None if self.interval is None else self.interval.to_dict(),
-                "pvalue": self.pvalue,
-                "pvalue_adjusted": self.pvalue_adjusted,
-                "margin": self.margin,
-                "counts": self.counts,
-                "verdict": str(self.verdict),
-                "reason": self.reason,
-            }
-        )
+        row: dict[str, Any] = plain({f.name: getattr(self, f.name) for f in fields(self)})
         return row
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> Finding:
         """Rebuild a finding from `to_dict`."""
-        interval = row["interval"]
-        return cls(
-            audit=row["audit"],
-            measure=row["measure"],
-            groups=tuple(row["groups"]),
-            estimate=_number(row["estimate"]),
-            interval=None if interval is None else Interval.from_dict(interval),
-            pvalue=_number(row["pvalue"]),
-            pvalue_adjusted=_number(row["pvalue_adjusted"]),
-            margin=row["margin"],
-            counts=row["counts"],
-            verdict=Verdict(row["verdict"]),
-            reason=row["reason"],
-        )
+        interval = None if row["interval"] is None else Interval.from_dict(row["interval"])
+        typed = {"groups": tuple(row["groups"]), "interval": interval, "verdict": Verdict(row["verdict"])}
+        numbers = {name: _number(row[name]) for name in ("estimate", "pvalue", "pvalue_adjusted")}
+        return cls(**{f.name: row[f.name] for f in fields(cls)} | typed | numbers)
 
 
 def plain(value: Any) -> Any:
@@ -165,6 +137,8 @@ def plain(value: Any) -> Any:
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, np.ndarray):
         return plain(value.tolist())
+    if isinstance(value, Interval):
+        return plain(value.to_dict())
     if isinstance(value, str | bool) or value is None:
         return str(value) if isinstance(value, enum.Enum) else value
     if isinstance(value, np.bool_):

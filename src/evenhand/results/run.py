@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from types import ModuleType
+from typing import Any, ClassVar
 
-from evenhand.files import write_atomic
+from evenhand.files import written_json
 from evenhand.results.evidence import Evidence, read_evidence
 from evenhand.results.finding import Finding, Interval, plain
 from evenhand.results.table import html_table, text_table
 
 SCHEMA = "evenhand/1"
-
-
-class Report(Protocol):
-    """What a run asks of the report, which lies below this room."""
-
-    def to_html(self, run: AuditRun, path: str | Path | None = None, *, title: str = ...) -> str:
-        """Write a run as one HTML page."""
-        ...
-
-    def to_markdown(self, run: AuditRun, path: str | Path | None = None, *, title: str = ...) -> str:
-        """Write a run as Markdown."""
-        ...
-
-    def to_junit(self, run: AuditRun, path: str | Path | None = None) -> str:
-        """Write a run as JUnit XML."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -143,7 +127,7 @@ class AuditRun:
     'evenhand/1'
     """
 
-    report: ClassVar[Callable[[], Report]]  # handed over by `evenhand/__init__.py`
+    report: ClassVar[Callable[[], ModuleType]]  # handed over by `evenhand/__init__.py`: the room of that name
 
     results: tuple[AuditResult, ...]
     plan: Mapping[str, Any]
@@ -165,14 +149,7 @@ class AuditRun:
             "versions": dict(self.versions),
             "data": plain(dict(self.data)),
             "findings": [f.to_dict() for f in self.findings],
-            "audits": [
-                {
-                    "audit": r.audit,
-                    "findings": len(r),
-                    **{k: v for k, v in r.to_dict().items() if k not in ("audit", "findings")},
-                }
-                for r in self.results
-            ],
+            "audits": [{**r.to_dict(), "findings": len(r)} for r in self.results],
         }
 
     @classmethod
@@ -183,32 +160,23 @@ class AuditRun:
             AuditResult.from_dict({**block, "findings": [next(rows) for _ in range(block["findings"])]})
             for block in data["audits"]
         )
-        return cls(
-            results=results,
-            plan=data["plan"],
-            seed=data["seed"],
-            data=data["data"],
-            versions=data["versions"],
-        )
+        return cls(results=results, **{key: data[key] for key in ("plan", "seed", "data", "versions")})
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return the run as JSON and, with a path, write it there in one step."""
-        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        if path is not None:
-            write_atomic(Path(path), text)
-        return text
+        return written_json(self.to_dict(), path)
 
     def to_html(self, path: str | Path | None = None, *, title: str = "Audit report") -> str:
         """Return the run as one HTML page that works offline and, with a path, write it there in one step."""
-        return AuditRun.report().to_html(self, path, title=title)
+        return str(AuditRun.report().to_html(self, path, title=title))
 
     def to_markdown(self, path: str | Path | None = None, *, title: str = "Audit report") -> str:
         """Return the run as Markdown and, with a path, write it there in one step."""
-        return AuditRun.report().to_markdown(self, path, title=title)
+        return str(AuditRun.report().to_markdown(self, path, title=title))
 
     def to_junit(self, path: str | Path | None = None) -> str:
         """Return the run as JUnit XML, a `disparity` as a failure, and, with a path, write it there in one step."""
-        return AuditRun.report().to_junit(self, path)
+        return str(AuditRun.report().to_junit(self, path))
 
     def __str__(self) -> str:
         return text_table(self.findings)

@@ -69,14 +69,19 @@ def text_table(findings: Sequence[Finding]) -> str:
     >>> text_table([Finding(audit="group", measure="fnr", groups=("a", "b"), estimate=0.5)]).splitlines()[0][:14]
     'measure  group'
     """
-    head, *rows = table_rows(findings)
-    widths = [max(len(row[j]) for row in (head, *rows)) for j in range(len(head))]
+    return text_rows(table_rows(findings), numbers=_NUMBERS)
 
-    def line(row: tuple[str, ...]) -> str:
+
+def text_rows(rows: Sequence[Sequence[str]], *, numbers: Sequence[str] = ()) -> str:
+    """Lay rows, the head first, out as a plain text table; columns of numbers stand to the right."""
+    head = rows[0]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+
+    def line(row: Sequence[str]) -> str:
         cells = zip(row, widths, head, strict=True)
-        return "  ".join(c.rjust(w) if name in _NUMBERS else c.ljust(w) for c, w, name in cells).rstrip()
+        return "  ".join(c.rjust(w) if name in numbers else c.ljust(w) for c, w, name in cells).rstrip()
 
-    return "\n".join([line(head), "  ".join("-" * w for w in widths), *(line(row) for row in rows)])
+    return "\n".join([line(head), "  ".join("-" * w for w in widths), *map(line, rows[1:])])
 
 
 def html_table(findings: Sequence[Finding]) -> str:
@@ -96,7 +101,12 @@ def html_table(findings: Sequence[Finding]) -> str:
     >>> "<b>" in html_table([Finding(audit="group", measure="<b>", groups=("a", "b"), estimate=0.5)])
     False
     """
-    head, *rows = [[html.escape(cell) for cell in row] for row in table_rows(findings)]
+    return html_rows(table_rows(findings))
+
+
+def html_rows(cells: Sequence[Sequence[str]]) -> str:
+    """Lay rows, the head first, out as an HTML table; texts are escaped."""
+    head, *rows = [[html.escape(cell) for cell in row] for row in cells]
     top = "".join(f"<th>{cell}</th>" for cell in head)
     body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"

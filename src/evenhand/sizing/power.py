@@ -13,19 +13,22 @@ from dataclasses import asdict, dataclass, replace
 from evenhand.audits.detectable import Rows, rows_to_show
 from evenhand.audits.group import comparisons
 from evenhand.audits.group.samples import row_values, samples_of
-from evenhand.audits.margin import Margin, parse_margin
+from evenhand.audits.margin import parse_margin
 from evenhand.errors import UsageError
 from evenhand.inference.correlation import correlation_test
-from evenhand.inference.power.assumed import Assumptions, assumed_design
+from evenhand.inference.limits import Margin
+from evenhand.inference.power.assumed import assumed_design
 from evenhand.inference.power.designs import Correlation, Design, Means, Pair
 from evenhand.inference.power.detectable import detectable
 from evenhand.inference.power.pilot import design_of
 from evenhand.inference.samples import Draws
-from evenhand.intake import AuditData
+from evenhand.intake import Attribute, AuditData
 from evenhand.metrics import METRICS, Metric, resolve
 from evenhand.sizing.result import Goal, PowerResult, PowerRow
 from evenhand.summaries import Sums
 
+Metrics = Sequence[str | Metric] | str | Metric
+Sizes = Mapping[str, int] | Sequence[int] | int | None
 Assumed = float | Sequence[float] | None
 _NAMES = ("group", "reference")
 
@@ -44,10 +47,10 @@ class _Asked:
 
 
 def power(
-    metrics: Sequence[str | Metric] | str | Metric,
+    metrics: Metrics,
     data: AuditData | None = None,
     *,
-    rows: Mapping[str, int] | Sequence[int] | int | None = None,
+    rows: Sizes = None,
     value: float | None = None,
     base_rate: Assumed = None,
     selection_rate: Assumed = None,
@@ -121,7 +124,8 @@ def power(
     else:
         if any(v is not None for v in (value, base_rate, selection_rate, spread)):
             raise UsageError("A pilot was given, so `value`, rates and `spread` come from it. Leave them out.")
-        parts = list(_pilot(metrics, data, rows, reference, compare, alpha))
+        pairs = comparisons(data, metrics, reference=reference, compare=compare, alpha=alpha)
+        parts = list(_pilot(metrics, data, rows, pairs))
     count = len(parts) if findings is None else findings
     asked = _Asked(
         difference=difference,
@@ -132,26 +136,21 @@ def power(
         curve=curve,
         strict=data is None,
     )
-    found = tuple(
+    rows_ = tuple(
         PowerRow(measure=m, groups=g, rows=n, value=v, reason=design)
         if isinstance(design, str)
         else _answer(m, g, n, v, design, asked)
         for m, g, n, v, design in parts
     )
     options = {"alpha": alpha, "findings": count, "power": power, "difference": difference, "ratio": ratio}
-    return PowerResult(rows=found, options={**options, "margin": None if margin_ is None else asdict(margin_)})
+    return PowerResult(rows=rows_, options={**options, "margin": None if margin_ is None else asdict(margin_)})
 
 
 _Part = tuple[str, tuple[str, ...], tuple[float, ...], float, Design | str]
 
 
 def _assumed(
-    metrics: Sequence[str | Metric] | str | Metric,
-    rows: Mapping[str, int] | Sequence[int] | int | None,
-    value: float | None,
-    base_rate: Assumed,
-    selection_rate: Assumed,
-    spread: Assumed,
+    metrics: Metrics, rows: Sizes, value: float | None, base_rate: Assumed, selection_rate: Assumed, spread: Assumed
 ) -> Iterator[_Part]:
     """Yield the design of each metric from assumed numbers."""
     if metrics == "correlation" or (isinstance(metrics, Sequence) and list(metrics) == ["correlation"]):
@@ -160,11 +159,8 @@ def _assumed(
         yield "correlation", ("attribute",), (float(rows),), 0.0, Correlation()
         return
     names, sizes = _sizes(rows)
-    given = Assumptions(
-        base_rate=_two("base_rate", base_rate),
-        selection_rate=_two("selection_rate", selection_rate),
-        spreads=_two("spread", spread),
-    )
+    numbers = {"base_rate": base_rate, "selection_rate": selection_rate, "spread": spread}
+    given = {name: _two(name, number) for name, number in numbers.items()}
     for metric in _sizable(metrics):
         assumed = 0.0 if value is None and metric.kind == "mean" else value
         if assumed is None or not metric.low <= assumed <= metric.high:
@@ -180,17 +176,12 @@ def _assumed(
 
 
 def _pilot(
-    metrics: Sequence[str | Metric] | str | Metric,
-    data: AuditData,
-    rows: Mapping[str, int] | Sequence[int] | int | None,
-    reference: Mapping[str, str] | str | None,
-    compare: str,
-    alpha: float,
+    metrics: Metrics, data: AuditData, rows: Sizes, pairs: Iterator[tuple[Metric, Attribute, int, int]]
 ) -> Iterator[_Part]:
     """Yield the design of each comparison that an audit of the pilot would make."""
     sums = Sums(data)
     _sizable(metrics)
-    for metric, attribute, a, b in comparisons(data, metrics, reference=reference, compare=compare, alpha=alpha):
+    for metric, attribute, a, b in pairs:
         samples = samples_of(metric, sums, attribute)
         names = (attribute.group_name(a), attribute.group_name(b))
         sizes = tuple(float(samples.counts[k]["rows"]) for k in (a, b)) if rows is None else _sizes(rows)[1]
@@ -201,10 +192,10 @@ def _pilot(
         yield metric.name, names, sizes, float(samples.estimate[b]), design
     for metric in resolve(metrics):
         for name in data.continuous:
-            found = row_values(metric, data)
-            if found is None or metric.compare or data.weight is not None:
+            per_row = row_values(metric, data)
+            if per_row is None or metric.compare or data.weight is not None:
                 continue  # the audit has no such correlation
-            values, inside = found
+            values, inside = per_row
             count = data.count[inside]
             r, test = correlation_test(data.continuous[name][inside], values[inside], count, Draws(method="limit"))
             n = float(count.sum()) if rows is None else float(rows if isinstance(rows, int) else sum(_sizes(rows)[1]))
@@ -242,13 +233,13 @@ def _answer(
         reasons.append(_undetectable(below, above, low, high))
     if gap:
         chance = design.power(pair, (value + gap, value), asked.alpha)
-        found = rows_to_show(design, pair, (value + gap, value), asked.alpha, asked.power, None)
-        goals[0] = _goal(chance, found, groups)
+        needed = rows_to_show(design, pair, (value + gap, value), asked.alpha, asked.power, None)
+        goals[0] = _goal(chance, needed, groups)
     if asked.margin is not None and len(groups) == 2:
         chance = design.equivalence(pair, (value, value), asked.margin, asked.alpha)
-        found = rows_to_show(design, pair, (value, value), asked.alpha, asked.power, asked.margin)
-        goals[1] = _goal(chance, found, groups)
-        if math.isnan(found.both[0]):
+        needed = rows_to_show(design, pair, (value, value), asked.alpha, asked.power, asked.margin)
+        goals[1] = _goal(chance, needed, groups)
+        if math.isnan(needed.both[0]):
             reasons.append("No number of rows shows equivalence.")
     elif asked.margin is not None:
         reasons.append("A correlation has no equivalence test.")
@@ -285,12 +276,12 @@ def _undetectable(below: float, above: float, low: float, high: float) -> str:
     return f"No value {' or '.join(where)} (the range is {low:g} to {high:g}) is shown so often with these rows."
 
 
-def _goal(chance: float, found: Rows, groups: tuple[str, ...]) -> Goal:
+def _goal(chance: float, needed: Rows, groups: tuple[str, ...]) -> Goal:
     return Goal(
         power=chance,
-        rows=found.both[: len(groups)],
-        one_group="" if found.limiting is None else groups[found.limiting],
-        one_group_rows=found.alone,
+        rows=needed.both[: len(groups)],
+        one_group="" if needed.limiting is None else groups[needed.limiting],
+        one_group_rows=needed.alone,
     )
 
 
@@ -311,14 +302,13 @@ def _curve(
                 yield {"difference": d, "power": design.power(rows, (value + d, value), asked.alpha)}
 
 
-def _sizes(rows: Mapping[str, int] | Sequence[int] | int | None) -> tuple[tuple[str, str], tuple[float, float]]:
-    named = isinstance(rows, Mapping)
+def _sizes(rows: Sizes) -> tuple[tuple[str, str], tuple[float, float]]:
     values = list(rows.values()) if isinstance(rows, Mapping) else list(rows) if isinstance(rows, Sequence) else []
     if len(values) != 2 or any(isinstance(n, bool) or int(n) != n or n < 2 for n in values):
         raise UsageError(
             f"`rows` must hold the rows of a group and of its reference, whole numbers of at least 2; got {rows}."
         )
-    names = tuple(str(n) for n in rows) if named and isinstance(rows, Mapping) else _NAMES
+    names = tuple(str(n) for n in rows) if isinstance(rows, Mapping) else _NAMES
     return (names[0], names[1]), (float(values[0]), float(values[1]))
 
 

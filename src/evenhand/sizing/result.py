@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import html
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from evenhand.files import write_atomic
+from evenhand.files import written_json
 from evenhand.results import SCHEMA, plain, printable
+from evenhand.results.table import html_rows, text_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,22 +123,13 @@ class PowerResult:
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return the result as JSON and, with a path, write it there in one step."""
-        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        if path is not None:
-            write_atomic(Path(path), text)
-        return text
+        return written_json(self.to_dict(), path)
 
     def __str__(self) -> str:
-        head, *rows = _cells(self)
-        widths = [max(len(row[j]) for row in (head, *rows)) for j in range(len(head))]
-        lines = [head, tuple("-" * w for w in widths), *rows]
-        return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in lines)
+        return text_rows(_cells(self))
 
     def _repr_html_(self) -> str:
-        head, *rows = [[html.escape(cell) for cell in row] for row in _cells(self)]
-        top = "".join(f"<th>{cell}</th>" for cell in head)
-        body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
-        return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+        return html_rows(_cells(self))
 
 
 def _cells(result: PowerResult) -> list[tuple[str, ...]]:

@@ -48,7 +48,7 @@ from evenhand.audits.finding import Raw, columns_of
 from evenhand.audits.group.comparison import compare_all, compare_pair, correlate
 from evenhand.audits.group.max_t import joint_adjustment
 from evenhand.audits.group.options import GroupOptions, GroupSetting
-from evenhand.audits.group.samples import check_needs, largest_difference, samples_of
+from evenhand.audits.group.samples import check_needs, largest_difference, metrics_for, samples_of
 from evenhand.audits.group.thresholds import with_curves
 from evenhand.audits.margin import check_reach, parse_margin
 from evenhand.audits.options import ask, complete, record, with_options
@@ -57,7 +57,7 @@ from evenhand.errors import DataError, UsageError
 from evenhand.inference.samples import Draws
 from evenhand.intake import Attribute, AuditData
 from evenhand.kernels.shared.seeds import seed_of
-from evenhand.metrics import Metric, default_metrics, resolve
+from evenhand.metrics import Metric
 from evenhand.results import AuditResult
 from evenhand.summaries import Sums
 
@@ -157,14 +157,7 @@ def _pairs(attribute: Attribute, setting: GroupSetting) -> list[tuple[int, int]]
 
 def _prepare(data: AuditData, asked: GroupOptions) -> GroupSetting:
     """Check the request against the data; the only place that raises errors about them."""
-    if asked.metrics is None:
-        chosen = default_metrics(
-            outcome_kind=data.outcome_kind,
-            has_decision=data.decision is not None,
-            has_score=data.score is not None,
-        )
-    else:
-        chosen = resolve(asked.metrics)
+    chosen = metrics_for(data, asked.metrics)
     for metric in chosen:
         check_needs(metric, data)
     if not data.attributes and not data.continuous:

@@ -7,18 +7,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.arrays import FloatArray
-from evenhand.audits.detectable import Asked, plan_correlation, plan_pair
+from evenhand.audits.detectable import plan_correlation, plan_pair
 from evenhand.audits.finding import Raw, not_computable
 from evenhand.audits.group.evidence import GroupEvidence
+from evenhand.audits.group.options import GroupSetting
 from evenhand.audits.group.samples import row_values
-from evenhand.audits.margin import Margin, pvalue_beyond
+from evenhand.audits.margin import pvalue_beyond
 from evenhand.inference.correlation import correlation_interval, correlation_test
+from evenhand.inference.limits import Margin
 from evenhand.inference.pvalues import TestResult
 from evenhand.inference.rates.gaps import RateGaps
 from evenhand.inference.samples import Draws, Samples
@@ -28,17 +30,8 @@ from evenhand.results import Finding, Interval
 from evenhand.results.evidence import Null
 
 
-class Options(Asked, Protocol):
-    """What a comparison needs of an audit's options."""
-
-    @property
-    def level(self) -> float:
-        """Coverage of the intervals."""
-        ...
-
-
 def compare_pair(
-    metric: Metric, attribute: Attribute, samples: Samples, a: int, b: int, options: Options, draws: Draws
+    metric: Metric, attribute: Attribute, samples: Samples, a: int, b: int, options: GroupSetting, draws: Draws
 ) -> Raw:
     """Compare group `a` with group `b`: estimate, interval, test, equivalence.
 
@@ -52,7 +45,7 @@ def compare_pair(
         The groups' values and tests.
     a, b : int
         Codes of the group and its reference.
-    options : Options
+    options : GroupSetting
         Ratio or difference, margin, alpha, level.
     draws : Draws
         How the reference distribution is made.
@@ -73,35 +66,38 @@ def compare_pair(
     estimate = value_a / value_b if options.ratio else samples.difference(a, b)
     test = samples.test(a, b, draws)
     if math.isnan(test.pvalue):
-        why = " ".join(test.warnings) or "The test's statistic is undefined on these data."
-        return _not_computable(metric, measure, names, counts, why)
-    interval_at = partial(_interval, samples, a, b, options.ratio, draws)
+        return _not_computable(metric, measure, names, counts, _without_test(test))
+    margin, interval_at = options.margin, partial(_interval, samples, a, b, options.ratio, draws)
     interval = interval_at(options.level)
-    margin = options.margin
-    planned = plan_pair(samples, (a, b), names, options, interval)
-    evidence = replace(
-        _test_evidence(test),
+    planning, numbers = plan_pair(samples, (a, b), names, options.alpha, margin, interval, ratio=options.ratio)
+    raw = _tested(
+        Finding(audit="group", measure=measure, groups=names, estimate=estimate, interval=interval, counts=counts),
+        test,
         fact=_fact(metric, samples, (a, b), names, estimate, ratio=options.ratio),
         values={names[0]: value_a, names[1]: value_b},
-        planning=planned.words,
-        sample_size=planned.numbers,
+        planning=planning,
+        sample_size=numbers,
     )
-    pvalue = test.pvalue
-    if margin is not None:
-        pvalue = _beyond(samples, a, b, margin, draws)
-        inside = _inside(samples, a, b, margin, draws)
-        evidence = replace(evidence, difference_pvalue=test.pvalue, equivalence_pvalue=inside)
-    finding = Finding(
-        audit="group",
-        measure=measure,
-        groups=names,
-        estimate=estimate,
-        interval=interval,
-        pvalue=pvalue,
-        margin=None if margin is None else margin.value,
-        counts=counts,
-    )
-    return Raw(finding=finding, evidence=evidence, pair=(metric.name, attribute.name, a, b), interval_at=interval_at)
+    raw = replace(raw, pair=(metric.name, attribute.name, a, b), interval_at=interval_at)
+    if margin is None:
+        return raw
+    return _at_margin(raw, margin, _beyond(samples, a, b, margin, draws), _inside(samples, a, b, margin, draws))
+
+
+def _tested(finding: Finding, test: TestResult, **said: Any) -> Raw:
+    """Give a finding the p-value of its test, and the evidence for it beside what is said."""
+    return Raw(finding=replace(finding, pvalue=test.pvalue), evidence=replace(_test_evidence(test), **said))
+
+
+def _at_margin(raw: Raw, margin: Margin, beyond: float, inside: float, **said: Any) -> Raw:
+    """Ask whether a value lies beyond the margin or inside it; that it differs from none becomes evidence."""
+    differs = raw.finding.pvalue
+    evidence = replace(raw.evidence, difference_pvalue=differs, equivalence_pvalue=inside, **said)
+    return replace(raw, finding=replace(raw.finding, pvalue=beyond, margin=margin.value), evidence=evidence)
+
+
+def _without_test(test: TestResult) -> str:
+    return " ".join(test.warnings) or "The test's statistic is undefined on these data."
 
 
 def _fact(
@@ -149,7 +145,7 @@ def _inside(samples: Samples, a: int, b: int, margin: Margin, draws: Draws) -> f
     return samples.equivalence(a, b, low=margin.low, high=margin.high, ratio=margin.ratio, draws=draws)
 
 
-def compare_all(metric: Metric, attribute: Attribute, samples: Samples, options: Options, draws: Draws) -> Raw:
+def compare_all(metric: Metric, attribute: Attribute, samples: Samples, options: GroupSetting, draws: Draws) -> Raw:
     """Test whether all groups of an attribute have one value.
 
     Parameters
@@ -173,8 +169,7 @@ def compare_all(metric: Metric, attribute: Attribute, samples: Samples, options:
         return _not_computable(metric, measure, names, counts, f"Fewer than two groups have a value. {reason}")
     test = samples.test_global(members, draws)
     if math.isnan(test.pvalue):
-        why = " ".join(test.warnings) or "The test's statistic is undefined on these data."
-        return _not_computable(metric, measure, names, counts, why)
+        return _not_computable(metric, measure, names, counts, _without_test(test))
     values = samples.estimate[members]
     smallest, largest = float(values.min()), float(values.max())
     lowest, highest = members[int(np.argmin(values))], members[int(np.argmax(values))]
@@ -190,33 +185,18 @@ def compare_all(metric: Metric, attribute: Attribute, samples: Samples, options:
         fact = f"The largest {metric.name} of two of {len(members)} groups is {apart:.3f} ({names[one]}, {names[two]})."
     if left_out:
         fact += f" Left out: {_undefined(left_out)}"
-    margin = options.margin
-    evidence = replace(
-        _test_evidence(test),
+    estimate = apart if not options.ratio else smallest / largest if largest else math.nan
+    raw = _tested(
+        Finding(audit="group", measure=measure, groups=names, estimate=estimate, counts=counts),
+        test,
         fact=fact,
         values={names[k]: float(samples.estimate[k]) for k in members},
         planning="The comparisons of single groups say what could have been detected.",
     )
-    pvalue = test.pvalue
-    if margin is not None:
-        pvalue, inside = _all_pairs(samples, members, margin, draws)
-        evidence = replace(
-            evidence,
-            difference_pvalue=test.pvalue,
-            equivalence_pvalue=inside,
-            margin_note="Beyond the margin: some two groups are, with p-values times their number; inside it: all "
-            "pairs are.",
-        )
-    finding = Finding(
-        audit="group",
-        measure=measure,
-        groups=names,
-        estimate=apart if not options.ratio else smallest / largest if largest else math.nan,
-        pvalue=pvalue,
-        margin=None if margin is None else margin.value,
-        counts=counts,
-    )
-    return Raw(finding=finding, evidence=evidence)
+    if options.margin is None:
+        return raw
+    note = "Beyond the margin: some two groups are, with p-values times their number; inside it: all pairs are."
+    return _at_margin(raw, options.margin, *_all_pairs(samples, members, options.margin, draws), margin_note=note)
 
 
 def _all_pairs(samples: Samples, members: Sequence[int], margin: Margin, draws: Draws) -> tuple[float, float]:
@@ -240,7 +220,7 @@ def _within(samples: Samples, a: int, b: int, margin: Margin) -> bool:
     return one == two if two == 0 else margin.low <= one / two <= margin.high
 
 
-def correlate(metric: Metric, data: AuditData, name: str, options: Options, draws: Draws) -> Raw:
+def correlate(metric: Metric, data: AuditData, name: str, options: GroupSetting, draws: Draws) -> Raw:
     """Test whether a metric's per-row value is correlated with a continuous attribute.
 
     Parameters
@@ -266,13 +246,13 @@ def correlate(metric: Metric, data: AuditData, name: str, options: Options, draw
             f"`selection_rate`, or cut `{name}` into groups."
         )
         return _not_computable(metric, measure, (name,), {}, reason)
-    found = row_values(metric, data)
-    if found is None:
+    per_row = row_values(metric, data)
+    if per_row is None:
         reason = (
             f"{metric.name} is not a mean over rows, so it has no correlation with `{name}`; cut `{name}` into groups."
         )
         return _not_computable(metric, measure, (name,), {}, reason)
-    values, inside = found
+    values, inside = per_row
     x, v, c = data.continuous[name][inside], values[inside], data.count[inside]
     rows = int(c.sum())
     counts = {name: {"rows": rows}}
@@ -284,24 +264,16 @@ def correlate(metric: Metric, data: AuditData, name: str, options: Options, draw
         why = f"The correlation is undefined: `{name}` or the per-row {metric.name} is constant over {rows} rows."
         return _not_computable(metric, measure, (name,), counts, why)
     interval_at = partial(_correlation_interval, x, v, c, draws)
+    interval = interval_at(options.level)
+    planning, numbers = plan_correlation(name, rows, estimate, test.statistic, options.alpha, interval)
+    fact = f"Per-row {metric.name} and {name} have correlation {estimate:+.3f}."
+    if options.margin:
+        fact += " The margin is for differences of the metric, not for correlations."
     finding = Finding(
-        audit="group",
-        measure=measure,
-        groups=(name,),
-        estimate=estimate,
-        interval=interval_at(options.level),
-        pvalue=test.pvalue,
-        counts=counts,
+        audit="group", measure=measure, groups=(name,), estimate=estimate, interval=interval, counts=counts
     )
-    planned = plan_correlation(name, rows, estimate, test.statistic, options.alpha, finding.interval)
-    evidence = replace(
-        _test_evidence(test),
-        fact=f"Per-row {metric.name} and {name} have correlation {estimate:+.3f}."
-        + (" The margin is for differences of the metric, not for correlations." if options.margin else ""),
-        planning=planned.words,
-        sample_size=planned.numbers,
-    )
-    return Raw(finding=finding, evidence=evidence, interval_at=interval_at)
+    raw = _tested(finding, test, fact=fact, planning=planning, sample_size=numbers)
+    return replace(raw, interval_at=interval_at)
 
 
 def _correlation_interval(x: FloatArray, v: FloatArray, c: NDArray[np.int64], draws: Draws, level: float) -> Interval:

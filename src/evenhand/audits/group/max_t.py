@@ -52,10 +52,10 @@ def joint_adjustment(raw: Sequence[Raw], data: AuditData, metrics: Sequence[Metr
         confusion table, means and the AUC. Global tests, correlations and the rest are left as they are.
     """
     pull = {
-        (m.name, a.name): found
+        (m.name, a.name): pulls
         for m in metrics
         for a in data.attributes
-        if (found := influence(m, data, a)) is not None
+        if (pulls := influence(m, data, a)) is not None
     }
     places = [i for i, r in enumerate(raw) if r.pair is not None and r.pair[:2] in pull]
     codes = {a.name: a.codes for a in data.attributes}
@@ -96,10 +96,10 @@ def influence(metric: Metric, data: AuditData, attribute: Attribute) -> FloatArr
         return weight * _table_gradient(metric, data, attribute)[attribute.codes, cells_of(data)]
     if metric.kind == "auc":
         return weight * _auc_influence(data, attribute, weight * data.count)
-    found = row_values(metric, data) if metric.kind == "mean" else None
-    if found is None:
+    per_row = row_values(metric, data) if metric.kind == "mean" else None
+    if per_row is None:
         return None
-    values, _ = found
+    values, _ = per_row
     mass = np.bincount(attribute.codes, weights=weight * data.count, minlength=len(attribute.labels))
     total = np.bincount(attribute.codes, weights=weight * data.count * values, minlength=len(attribute.labels))
     mean = total / np.where(mass > 0, mass, 1.0)

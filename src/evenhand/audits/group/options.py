@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from evenhand.audits.margin import Margin, check_reach, parse_margin
+from evenhand.audits.margin import check_reach, parse_margin
 from evenhand.audits.options import ThreadedOptions, option
 from evenhand.errors import UsageError
+from evenhand.inference.limits import Margin
 from evenhand.inference.pvalues import ALTERNATIVES
 from evenhand.metrics import Metric, resolve
 

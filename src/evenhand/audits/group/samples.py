@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,11 +23,19 @@ from evenhand.inference.rows import RowSamples
 from evenhand.inference.samples import Samples
 from evenhand.intake import Attribute, AuditData
 from evenhand.intake.summed_values import VALUES
-from evenhand.metrics import METRICS, Metric
+from evenhand.metrics import METRICS, Metric, default_metrics, resolve
 from evenhand.summaries import SortedRecords, Sums, cells_of, weight_sums
 
 # Kinds of metric that take no sampling weights, with a metric that does.
 _UNWEIGHTED = {"calibration": "mean_residual", "gaps": "aod"}
+
+
+def metrics_for(data: AuditData, asked: Sequence[str | Metric] | str | Metric | None = None) -> tuple[Metric, ...]:
+    """Return the metrics asked for; by default a few that the columns allow."""
+    if asked is not None:
+        return resolve(asked)
+    predicted = {"has_decision": data.decision is not None, "has_score": data.score is not None}
+    return default_metrics(outcome_kind=data.outcome_kind, **predicted)
 
 
 def check_needs(metric: Metric, data: AuditData) -> None:
@@ -144,14 +152,9 @@ def _weighted_rate(metric: Metric, sums: Sums, attribute: Attribute) -> Samples:
         means = MeanSamples.from_moments(n, w, ww, wv, wwv, wwv, empty_reason=metric.empty)
     else:
         inside = np.isin(sums.cells, bottom)
-        means = MeanSamples(
-            value=np.isin(sums.cells[inside], top).astype(float),
-            codes=attribute.codes[inside],
-            n_groups=len(attribute.labels),
-            count=data.count[inside],
-            weight=np.asarray(data.weight)[inside],
-            empty_reason=metric.empty,
-        )
+        value, weight = np.isin(sums.cells[inside], top).astype(float), np.asarray(data.weight)[inside]
+        grouped = _groups(metric, attribute, inside)
+        means = MeanSamples(value=value, count=data.count[inside], weight=weight, **grouped)
     return WeightedRateSamples(means, w=w, ww=ww, wwv=wwv)
 
 
@@ -188,7 +191,8 @@ def _weighted_table(metric: Metric, sums: Sums, attribute: Attribute) -> Samples
         return metric(cells)[0] if columns["cell"].ndim == 1 else metric(cells)
 
     columns = {"cell": sums.cells.astype(float), "weight": np.asarray(sums.data.weight)}
-    return _rows(value, columns, metric, sums, attribute, batch=True)
+    counted = {"count": sums.data.count, **_groups(metric, attribute)}
+    return RowSamples(columns=columns, value=value, batch=True, **counted)
 
 
 def _mean_samples(metric: Metric, sums: Sums, attribute: Attribute) -> Samples:
@@ -199,19 +203,18 @@ def _mean_samples(metric: Metric, sums: Sums, attribute: Attribute) -> Samples:
         totals = [np.bincount(attribute.codes, weights=part, minlength=n_groups) for part in parts]
         return MeanSamples.from_moments(*totals, empty_reason=metric.empty)
     records = sums.by_value(metric.value, lambda: _values(metric, data))
-    return MeanSamples(value=records.value, **_by_group(records, metric, attribute))
+    return MeanSamples(value=records.value, weight=records.weight, **_sorted_groups(metric, attribute, records))
 
 
 def _auc_samples(metric: Metric, sums: Sums, attribute: Attribute) -> Samples:
     records, outcome = _by_score(sums)
-    return AucSamples(score=records.value, outcome=outcome, **_by_group(records, metric, attribute))
+    grouped = _sorted_groups(metric, attribute, records)
+    return AucSamples(score=records.value, outcome=outcome, weight=records.weight, **grouped)
 
 
 def _calibration_samples(metric: Metric, sums: Sums, attribute: Attribute) -> Samples:
     records, outcome = _by_score(sums)
-    grouped = _by_group(records, metric, attribute)
-    del grouped["weight"]
-    return CalibrationSamples(score=records.value, outcome=outcome, **grouped)
+    return CalibrationSamples(score=records.value, outcome=outcome, **_sorted_groups(metric, attribute, records))
 
 
 def _row_samples(metric: Metric, sums: Sums, attribute: Attribute) -> Samples:
@@ -220,7 +223,7 @@ def _row_samples(metric: Metric, sums: Sums, attribute: Attribute) -> Samples:
     if data.weight is not None:
         columns["weight"] = np.asarray(data.weight)
     assert metric.function is not None
-    return _rows(metric.function, columns, metric, sums, attribute)
+    return RowSamples(columns=columns, value=metric.function, count=data.count, **_groups(metric, attribute))
 
 
 def _values(metric: Metric, data: AuditData) -> FloatArray:
@@ -235,35 +238,13 @@ def _by_score(sums: Sums) -> tuple[SortedRecords, AnyArray]:
     return records, np.asarray(sums.data.outcome)[records.order]
 
 
-def _by_group(records: SortedRecords, metric: Metric, attribute: Attribute) -> dict[str, Any]:
-    """Return what samples of sorted records need to know about groups."""
-    return {
-        "codes": attribute.codes[records.order],
-        "n_groups": len(attribute.labels),
-        "count": records.count,
-        "weight": records.weight,
-        "empty_reason": metric.empty,
-    }
+def _groups(metric: Metric, attribute: Attribute, rows: AnyArray | slice = slice(None)) -> dict[str, Any]:
+    """Return what samples of some records need to know about groups."""
+    return {"codes": attribute.codes[rows], "n_groups": len(attribute.labels), "empty_reason": metric.empty}
 
 
-def _rows(
-    value: Callable[[Mapping[str, AnyArray]], Any],
-    columns: Mapping[str, AnyArray],
-    metric: Metric,
-    sums: Sums,
-    attribute: Attribute,
-    *,
-    batch: bool = False,
-) -> RowSamples:
-    return RowSamples(
-        columns=columns,
-        codes=attribute.codes,
-        n_groups=len(attribute.labels),
-        value=value,
-        batch=batch,
-        count=sums.data.count,
-        empty_reason=metric.empty,
-    )
+def _sorted_groups(metric: Metric, attribute: Attribute, records: SortedRecords) -> dict[str, Any]:
+    return {"count": records.count, **_groups(metric, attribute, records.order)}
 
 
 _MAKERS: dict[str, Callable[[Metric, Sums, Attribute], Samples]] = {

@@ -47,14 +47,14 @@ def with_curves(raw: Sequence[Raw], data: AuditData, metrics: Sequence[Metric]) 
     named = {m.name: m for m in metrics}
     tables = {a.name: threshold_tables(data, a, thresholds) for a in data.attributes}
     pairs = Counter(r.pair[:2] for r in raw if r.pair is not None)
-    found = []
+    with_curve = []
     for r in raw:
         if r.pair is not None and pairs[r.pair[:2]] <= _MOST_PAIRS and isinstance(r.evidence, GroupEvidence):
             metric, attribute, a, b = r.pair
             curve = threshold_curve(named[metric], tables[attribute], thresholds, a, b)
             r = replace(r, evidence=replace(r.evidence, thresholds=curve))
-        found.append(r)
-    return found
+        with_curve.append(r)
+    return with_curve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -125,8 +125,8 @@ def threshold_tables(data: AuditData, attribute: Attribute, thresholds: Threshol
     low = np.cumsum(counts, axis=2)[:, :, :-1]  # below each threshold
     high = counts.sum(axis=2, keepdims=True) - low
     tables = np.stack([low[:, 0], high[:, 0], low[:, 1], high[:, 1]], axis=-1)  # (K, T, 4): tn, fp, fn, tp
-    found: IntArray = np.rint(tables).astype(np.int64)
-    return found.transpose(1, 0, 2)
+    whole: IntArray = np.rint(tables).astype(np.int64)
+    return whole.transpose(1, 0, 2)
 
 
 def _used(score: FloatArray, decision: FloatArray) -> float | None:

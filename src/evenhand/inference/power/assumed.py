@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 from evenhand.errors import UsageError
 from evenhand.inference.power.designs import Aucs, Binomials, CalibrationErrors, Design, Means, Pair
 
 _ANY = (-math.inf, math.inf)
-_BASE, _SELECTION = "base_rate", "selection_rate"
-_SAYS = {_BASE: "the share of rows with outcome 1", _SELECTION: "the share of rows with decision 1"}
+_BASE, _SELECTION, _SPREAD = "base_rate", "selection_rate", "spread"
+_SAYS = {
+    _BASE: "the share of rows with outcome 1",
+    _SELECTION: "the share of rows with decision 1",
+    _SPREAD: "the standard deviation of one row's value",
+}
 # Denominators of rates, as cells decision + 2 outcome: which assumed rate gives their share of the rows.
 _INSIDE = {(2, 3): (_BASE, True), (0, 1): (_BASE, False), (1, 3): (_SELECTION, True), (0, 2): (_SELECTION, False)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assumptions:
-    """What is assumed of each group: its share of rows with outcome 1 and decision 1, and a row's spread."""
-
-    base_rate: Pair | None = None
-    selection_rate: Pair | None = None
-    spreads: Pair | None = None
+# What is assumed of each group, by name: `base_rate`, `selection_rate`, and the `spread` of one row's value.
+Assumptions = Mapping[str, Pair | None]
 
 
 def assumed_design(
@@ -38,8 +36,8 @@ def assumed_design(
         Which inference serves it.
     denominator : sequence of int
         For a rate: the cells it counts among, numbered decision + 2 outcome.
-    assumed : Assumptions
-        Rates and spreads.
+    assumed : mapping of str to tuple of float
+        Rates and spreads by name, a number for each group.
     f1 : bool
         Whether the rate is shown as F1.
     limits : tuple of float
@@ -47,16 +45,15 @@ def assumed_design(
 
     Examples
     --------
-    >>> assumed_design("fnr", "rate", (2, 3), Assumptions(base_rate=(0.4, 0.3))).shares
+    >>> assumed_design("fnr", "rate", (2, 3), {"base_rate": (0.4, 0.3)}).shares
     ((0.4,), (0.3,))
     """
-    given, spreads = {_BASE: assumed.base_rate, _SELECTION: assumed.selection_rate}, assumed.spreads
 
     def need(which: str) -> Pair:
-        found = given[which]
-        if found is None:
+        pair = assumed.get(which)
+        if pair is None:
             raise UsageError(f"Metric `{name}` needs `{which}`, {_SAYS[which]}.")
-        return found
+        return pair
 
     if kind == "rate" and f1:
         one, two = (b + s for b, s in zip(need(_BASE), need(_SELECTION), strict=True))
@@ -75,8 +72,6 @@ def assumed_design(
         return Aucs(need(_BASE))
     if kind == "calibration":
         # Without more knowledge scores say nothing inside a bin: the outcome's own spread, the largest there is.
-        one, two = spreads or (math.sqrt(b * (1 - b)) for b in need(_BASE))
+        one, two = assumed.get(_SPREAD) or (math.sqrt(b * (1 - b)) for b in need(_BASE))
         return CalibrationErrors((one, two))
-    if spreads is None:
-        raise UsageError(f"Metric `{name}` needs `spread`, the standard deviation of one row's value.")
-    return Means(spreads, *limits)
+    return Means(need(_SPREAD), *limits)

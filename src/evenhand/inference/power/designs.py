@@ -11,10 +11,10 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from scipy import special
 
+from evenhand.inference.limits import Margin
 from evenhand.inference.mover import Known, mover
 from evenhand.inference.power.listed import exact_power, listable
 from evenhand.inference.rates.equivalence import chance_inside
@@ -24,25 +24,6 @@ Pair = tuple[float, float]
 # Trials up to which the power of an equivalence test is exact: finding its critical counts is slow, and at 100 trials
 # the approximation was right within .02.
 LISTED_INSIDE = 60
-
-
-class Bounds(Protocol):
-    """The margin of an equivalence test."""
-
-    @property
-    def low(self) -> float:
-        """The lower end."""
-        ...
-
-    @property
-    def high(self) -> float:
-        """The upper end."""
-        ...
-
-    @property
-    def ratio(self) -> bool:
-        """Whether the ends bound a ratio."""
-        ...
 
 
 class Design(ABC):
@@ -58,7 +39,7 @@ class Design(ABC):
         """Return the chance that the two-sided test at `alpha` shows a difference."""
 
     @abstractmethod
-    def equivalence(self, rows: Pair, values: Pair, bounds: Bounds, alpha: float) -> float:
+    def equivalence(self, rows: Pair, values: Pair, bounds: Margin, alpha: float) -> float:
         """Return the chance that equivalence is shown at `alpha`."""
 
 
@@ -75,7 +56,7 @@ def _between(below: float, above: float) -> float:
     return max(float(below) + float(above) - 1, 0.0)
 
 
-def _inside(limits: Sequence[Known], errors: Pair, bounds: Bounds) -> float:
+def _inside(limits: Sequence[Known], errors: Pair, bounds: Margin) -> float:
     """Return the chance that an interval made of each value's limits by squares fits between the bounds."""
     (low, high), ends, error = mover(*limits, ratio=bounds.ratio), (bounds.low, bounds.high), math.hypot(*errors)
     if bounds.ratio:
@@ -157,7 +138,7 @@ class Binomials(Design):
         # The unconditional test loses next to nothing to discreteness: within .02 of its exact power in eight designs.
         return _two_sided(abs(rates[0] - rates[1]), null, own, alpha)
 
-    def equivalence(self, rows: Pair, values: Pair, bounds: Bounds, alpha: float) -> float:
+    def equivalence(self, rows: Pair, values: Pair, bounds: Margin, alpha: float) -> float:
         """Return the chance that equivalence is shown."""
         rates = (self._rate(values[0]), self._rate(values[1]))
         few = self._few(rows, rates)
@@ -211,7 +192,7 @@ class Means(Design):
         bar = float(special.stdtrit(degrees, 1 - alpha / 2))
         return min(1.0, _above(degrees, effect / error, bar) + _above(degrees, -effect / error, bar))
 
-    def equivalence(self, rows: Pair, values: Pair, bounds: Bounds, alpha: float) -> float:
+    def equivalence(self, rows: Pair, values: Pair, bounds: Margin, alpha: float) -> float:
         """Return the chance that equivalence is shown."""
         passed = []
         for end, sign in ((bounds.low, 1.0), (bounds.high, -1.0)):
@@ -251,7 +232,7 @@ class Aucs(Design):
         error = math.hypot(one / (a * (1 - a)), two / (b * (1 - b)))
         return _two_sided(abs(float(special.logit(a) - special.logit(b))), error, error, alpha)
 
-    def equivalence(self, rows: Pair, values: Pair, bounds: Bounds, alpha: float) -> float:
+    def equivalence(self, rows: Pair, values: Pair, bounds: Margin, alpha: float) -> float:
         """Return the chance that equivalence is shown."""
         a, b = (min(max(v, 1e-6), 1 - 1e-6) for v in values)
         errors, z, limits = self.errors(rows, (a, b)), float(special.ndtri(1 - alpha)), []
@@ -305,7 +286,7 @@ class CalibrationErrors(Design):
         own = math.sqrt(self.variance(0, rows[0], a) + self.variance(1, rows[1], b))
         return _two_sided(abs(a - b), null, own, alpha)
 
-    def equivalence(self, rows: Pair, values: Pair, bounds: Bounds, alpha: float) -> float:
+    def equivalence(self, rows: Pair, values: Pair, bounds: Margin, alpha: float) -> float:
         """Return the chance that equivalence is shown."""
         z, limits, errors = float(special.ndtri(1 - alpha)), [], []
         for k, (n, value) in enumerate(zip(rows, values, strict=True)):
@@ -337,6 +318,6 @@ class Correlation(Design):
         tau = math.sqrt(1 + 2 * r * r) if self.tau is None else self.tau
         return _two_sided(abs(r), tau / math.sqrt(n), max(1 - r * r, 1e-9) / math.sqrt(n), alpha)
 
-    def equivalence(self, rows: Pair, values: Pair, bounds: Bounds, alpha: float) -> float:
+    def equivalence(self, rows: Pair, values: Pair, bounds: Margin, alpha: float) -> float:
         """Return NaN: the audit has no equivalence test of a correlation."""
         return math.nan

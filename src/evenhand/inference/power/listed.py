@@ -48,7 +48,7 @@ def pvalues(n: int, m: int) -> FloatArray:
     chance, midp = conditional_law(totals, n, m, "two-sided")
     s, x = np.nonzero(chance > 0)
     if not exact_sizes(n, m):
-        found = midp[s, x]
+        largest = midp[s, x]
     else:
         order = np.argsort(midp[s, x], kind="stable")
         s, x = s[order], x[order]
@@ -60,14 +60,14 @@ def pvalues(n: int, m: int) -> FloatArray:
         rates = np.sin(np.linspace(0, np.pi / 2, steps + 1)) ** 2
         first = np.searchsorted(rates, limits[:, 0], side="right") - 1
         end = np.searchsorted(rates, limits[:, 1], side="left")
-        found = np.zeros(s.size)
+        largest = np.zeros(s.size)
         for k, rate in enumerate(rates):
             law = binomial_chance(totals, everyone, float(rate))
             upto = np.cumsum(law[s] * chance[s, x])[last]
-            found = np.where((first <= k) & (k <= end), np.maximum(found, upto), found)
-        found = np.minimum(found + SPENT, 1.0)
+            largest = np.where((first <= k) & (k <= end), np.maximum(largest, upto), largest)
+        largest = np.minimum(largest + SPENT, 1.0)
     out = np.ones((n + 1, m + 1))
-    out[x, s - x] = found
+    out[x, s - x] = largest
     out[x[x * m == (s - x) * n], (s - x)[x * m == (s - x) * n]] = 1.0
     return out
 

@@ -110,12 +110,8 @@ class Curve:
         level : float
             Coverage.
         """
-        estimate = self.estimate
-        full = (0.0, math.inf) if self.ratio else (-1.0, 1.0)
-        if math.isnan(estimate):
-            return full
         below, above = self.sides
-        low, high = full
+        low, high = (0.0, math.inf) if self.ratio else (-1.0, 1.0)
         if below is not None:
             low = self._limit(below.at[::-1], below.pvalue[::-1], 1 - level, low)
         if above is not None:
@@ -132,13 +128,13 @@ class Curve:
             return self.estimate
         inner, outer = logs[k - 1], logs[k]
         place = float(at[k] + (at[k - 1] - at[k]) * ((math.log(alpha) - outer) / (inner - outer)))
-        found = math.exp(place) if self.ratio else place
+        farthest = math.exp(place) if self.ratio else place
         # The end itself is inside: by rounding it may seem left out, or equality may seem kept that is left out.
         for _ in range(8):
-            if self.pvalue(found) > alpha:
+            if self.pvalue(farthest) > alpha:
                 break
-            found = math.nextafter(found, self.estimate)
-        return found
+            farthest = math.nextafter(farthest, self.estimate)
+        return farthest
 
 
 @functools.lru_cache(maxsize=5_000)
@@ -227,17 +223,17 @@ def _side(curve: Curve, estimate: float, sign: int) -> _Side | None:
         picked, ratios = np.insert(picked, place, equal), np.insert(ratios, place, known - logs[equal])
     # The ratio of p-value to tail, interpolated in the tail; from the estimate outwards.
     more = np.interp(-logs, -logs[picked], ratios) if picked.size else 0.0
-    found = np.minimum(logs + more, 0.0)
+    pvalues = np.minimum(logs + more, 0.0)
     if equal.size:  # the p-value at equality stands: those farther out are not above it, those nearer not below
         k = int(equal[0])
-        found[k] = min(known, 0.0)
-        found[k:] = np.maximum.accumulate(np.minimum(found[k:], found[k])[::-1])[::-1]
-        found[: k + 1] = np.maximum.accumulate(found[: k + 1][::-1])[::-1]
+        pvalues[k] = min(known, 0.0)
+        pvalues[k:] = np.maximum.accumulate(np.minimum(pvalues[k:], pvalues[k])[::-1])[::-1]
+        pvalues[: k + 1] = np.maximum.accumulate(pvalues[: k + 1][::-1])[::-1]
     else:
-        found = np.maximum.accumulate(found[::-1])[::-1]
+        pvalues = np.maximum.accumulate(pvalues[::-1])[::-1]
     if estimate not in (0.0, math.inf) or not ratio:
-        at, found = np.insert(at, 0, math.log(estimate) if ratio else estimate), np.insert(found, 0, 0.0)
-    return _Side(at[::sign], found[::sign])
+        at, pvalues = np.insert(at, 0, math.log(estimate) if ratio else estimate), np.insert(pvalues, 0, 0.0)
+    return _Side(at[::sign], pvalues[::sign])
 
 
 def _summed(

@@ -180,10 +180,10 @@ def equality_pvalue(
 
     # Even steps of the angle: there the spread of a rate is the same everywhere.
     angles = np.linspace(math.asin(math.sqrt(low)), math.asin(math.sqrt(high)), _GRID)
-    found = chance_at(np.sin(angles) ** 2)
-    best = int(np.argmax(found))
+    chances = chance_at(np.sin(angles) ** 2)
+    best = int(np.argmax(chances))
     closer = np.linspace(angles[max(best - 1, 0)], angles[min(best + 1, _GRID - 1)], 17)
-    worst = max(float(found[best]), float(chance_at(np.sin(closer) ** 2).max()))
+    worst = max(float(chances[best]), float(chance_at(np.sin(closer) ** 2).max()))
     return min(worst + SPENT, 1.0), True
 
 

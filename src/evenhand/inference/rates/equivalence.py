@@ -90,7 +90,7 @@ def _upper(k: IntArray, n: int, p: FloatArray) -> FloatArray:
 
 def _worst(ends: Ends, bar: float, n: int, m: int) -> float:
     """Return the largest probability of counts at least `bar` inside, over all rates on either end."""
-    limits, found = _inside(ends, bar, n, m), 0.0
+    limits, worst = _inside(ends, bar, n, m), 0.0
     for edge in ends:
         # Even steps of the angle: rates near 0 and 1 change the law faster.
         q = np.sin(np.linspace(0, math.pi / 2, _GRID)) ** 2
@@ -102,9 +102,9 @@ def _worst(ends: Ends, bar: float, n: int, m: int) -> float:
             q, p = q[known], p[known]
             chance = _mass(limits, p, q, n, m)
             best = int(np.argmax(chance))
-            found = max(found, float(chance[best]))
+            worst = max(worst, float(chance[best]))
             q = np.linspace(q[max(best - 1, 0)], q[min(best + 1, q.size - 1)], _GRID // 4)
-    return min(found, 1.0)
+    return min(worst, 1.0)
 
 
 def exact_equivalence(

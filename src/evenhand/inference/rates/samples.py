@@ -90,28 +90,20 @@ class RateSamples(Samples):
             raise UsageError(f"`transform` must be identity or f1; got `{transform}`.")
         if not set(numerator) <= set(denominator):
             raise UsageError(f"The numerator's cells {list(numerator)} must be among the denominator's.")
-        self._f1 = transform == "f1"
+        self.transformed = transform == "f1"  # whether the value shown is F1 and not the rate itself
         self._form = Rate(tuple(numerator), tuple(denominator))
         self._tables = TableSamples(table, self._form, outcome=outcome, empty_reason=empty_reason)
         whole = self._tables.table
         self.successes: IntArray = whole[:, list(numerator)].sum(1)  # (K,)
         self.trials: IntArray = whole[:, list(denominator)].sum(1)  # (K,)
         rate = self._tables.estimate
-        self.estimate = 2 * rate / (1 + rate) if self._f1 else rate
+        self.estimate = 2 * rate / (1 + rate) if self.transformed else rate
         self.reason = tuple("" if n else empty_reason for n in self.trials)
         sizes = zip(whole.sum(1).tolist(), self.trials.tolist(), self.successes.tolist(), strict=True)
         self.counts = tuple({"rows": r, "denominator": n, "numerator": x} for r, n, x in sizes)
 
     @classmethod
-    def from_counts(
-        cls,
-        numerator: ArrayLike,
-        denominator: ArrayLike,
-        rows: ArrayLike | None = None,
-        *,
-        transform: str | None = None,
-        empty_reason: str = "has no rows in the denominator",
-    ) -> RateSamples:
+    def from_counts(cls, numerator: ArrayLike, denominator: ArrayLike, rows: ArrayLike | None = None) -> RateSamples:
         """Make samples from counts of successes, trials and rows instead of a table of cells.
 
         Parameters
@@ -129,19 +121,8 @@ class RateSamples(Samples):
         """
         x, n = np.asarray(numerator, dtype=np.int64), np.asarray(denominator, dtype=np.int64)
         everyone = n if rows is None else np.asarray(rows, dtype=np.int64)
-        return cls(
-            np.stack([x, n - x, everyone - n], 1),
-            numerator=(0,),
-            denominator=(0, 1),
-            transform=transform,
-            outcome=(0, 0, 1),
-            empty_reason=empty_reason,
-        )
-
-    @property
-    def transformed(self) -> bool:
-        """Whether the value shown is F1 and not the rate itself."""
-        return self._f1
+        table = np.stack([x, n - x, everyone - n], 1)
+        return cls(table, numerator=(0,), denominator=(0, 1), outcome=(0, 0, 1))
 
     def _by_tables(self, draws: Draws) -> bool:
         """Whether the request is for the permutations of the paper and not for the exact test."""
@@ -228,7 +209,7 @@ class RateSamples(Samples):
 
     def _curve(self, a: int, b: int, *, ratio: bool) -> Curve:
         x, n = self.successes[[a, b]].tolist(), self.trials[[a, b]].tolist()
-        return curve_of((x[0], x[1]), (n[0], n[1]), ratio=ratio, f1=self._f1)
+        return curve_of((x[0], x[1]), (n[0], n[1]), ratio=ratio, f1=self.transformed)
 
     def beyond(self, a: int, b: int, *, low: float, high: float, ratio: bool, draws: Draws) -> float:
         """Return the p-value against "it lies in [low, high]": two-sided at the nearest end, 1 inside."""
@@ -244,15 +225,15 @@ class RateSamples(Samples):
         """Exact up to 500 trials in the smaller group, by the score test (for F1 by the interval) beyond."""
         x, n = self.successes[[a, b]].tolist(), self.trials[[a, b]].tolist()
         if min(n) <= EXACT_TRIALS:
-            return exact_equivalence((x[0], x[1]), (n[0], n[1]), low, high, ratio=ratio, f1=self._f1)
-        if not self._f1:
+            return exact_equivalence((x[0], x[1]), (n[0], n[1]), low, high, ratio=ratio, f1=self.transformed)
+        if not self.transformed:
             return self._tables.equivalence(a, b, low=low, high=high, ratio=ratio, draws=draws)
         limits = f1_limits(self.successes[[a, b]].astype(float), self.trials[[a, b]].astype(float))
         return mover_equivalence(limits, low, high, ratio=ratio)
 
     def _standard_error(self, a: int, b: int) -> float:
         error = self._tables.standard_error(a, b)
-        if not self._f1:
+        if not self.transformed:
             return error
         share = float(self.successes[[a, b]].sum() / self.trials[[a, b]].sum())
         return error * 2 / (1 + share) ** 2

@@ -74,11 +74,11 @@ class DuckEngine:
                 sql = f"CAST({sql} AS DOUBLE)"
             elif kind != "truth":
                 sql = f"CAST({sql} AS VARCHAR)"
-                found = self._texts(sql)
-                if found is not None:
-                    texts[name] = found
-                    listed = ", ".join(self.literal(t) for t in found)
-                    sql = f"enum_code(CAST({sql} AS ENUM({listed})))" if found else "NULL"
+                texts_of = self._texts(sql)
+                if texts_of is not None:
+                    texts[name] = texts_of
+                    listed = ", ".join(self.literal(t) for t in texts_of)
+                    sql = f"enum_code(CAST({sql} AS ENUM({listed})))" if texts_of else "NULL"
             parts.append(f"{sql} AS c{i}")
         result = self._relation.project(", ".join(parts)).fetchnumpy()
         columns = {}
@@ -91,8 +91,8 @@ class DuckEngine:
         return columns
 
     def _texts(self, sql: str) -> list[str] | None:
-        found = self._relation.project(f"{sql} AS v").distinct().limit(MOST_CODED + 1).fetchall()
-        return None if len(found) > MOST_CODED else [row[0] for row in found if row[0] is not None]
+        rows = self._relation.project(f"{sql} AS v").distinct().limit(MOST_CODED + 1).fetchall()
+        return None if len(rows) > MOST_CODED else [row[0] for row in rows if row[0] is not None]
 
 
 def _codes(values: Any, known: bool) -> Any:
@@ -104,9 +104,5 @@ def _codes(values: Any, known: bool) -> Any:
 
 
 def _kind(dtype: str) -> str:
-    if dtype == "BOOLEAN":
-        return "truth"
-    if dtype == "VARCHAR":
-        return "label"
     plain = dtype.split("(")[0] if dtype.endswith(")") else dtype
-    return "number" if plain in _NUMBERS else "other"
+    return {"BOOLEAN": "truth", "VARCHAR": "label"}.get(dtype, "number" if plain in _NUMBERS else "other")

@@ -7,7 +7,7 @@ included; they are coded afterwards, on the few cells that come back.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,7 +19,7 @@ from evenhand.intake.dependence import identifier_names, identifier_note
 from evenhand.intake.labels import code_binary, positive_for
 from evenhand.intake.options import Options
 from evenhand.intake.records import MOST_LABELS, ScoreBins, Table, refuse_vast
-from evenhand.intake.summed_values import number_sql, value_names, value_sql
+from evenhand.intake.summed_values import VALUES, number_sql, value_names
 from evenhand.intake.weights import WeightSums, weight_kind
 from evenhand.intake.wording import count_of
 
@@ -40,26 +40,19 @@ class Engine(Protocol):
         Column name to ``"number"``, ``"truth"``, ``"label"`` or ``"other"``.
     """
 
-    @property
-    def kinds(self) -> Mapping[str, str]:
-        """Return the kind of each column."""
-        ...
+    kinds: Mapping[str, str]  # the kind of each column
 
     def quote(self, name: str) -> str:
         """Return a column's name as SQL."""
-        ...
 
     def literal(self, text: str) -> str:
         """Return a label as SQL."""
-        ...
 
     def group(self, keys: Sequence[str], sums: Sequence[str], most: int) -> list[Any]:
         """Group by the keys and make the sums; return one array per key and per sum, at most `most` long."""
-        ...
 
     def peek(self, column: str, rows: int) -> list[Any]:
         """Return the distinct values of an expression among the first rows."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,9 +67,7 @@ class _Facts:
 
     @property
     def score_kind(self) -> str:
-        if self.bins is None:
-            return "none"
-        return "probability" if (self.bins.low, self.bins.high) == (0.0, 1.0) else "real"
+        return "none" if self.bins is None else self.bins.kind
 
 
 class _Pass:
@@ -147,8 +138,8 @@ def repeated_identifiers(engine: Engine, names: Sequence[str], options: Options)
         work.sums[f"people:{name}"] = f"count(DISTINCT {engine.quote(name)})"
     if not candidates:
         return ()
-    found = {key: int(_numbers(array)[0]) for key, array in work.run(engine, 1).items()}
-    notes = [identifier_note(name, found[f"rows:{name}"], found[f"people:{name}"]) for name in candidates]
+    counts = {key: int(_numbers(array)[0]) for key, array in work.run(engine, 1).items()}
+    notes = [identifier_note(name, counts[f"rows:{name}"], counts[f"people:{name}"]) for name in candidates]
     return tuple(note for note in notes if note is not None)
 
 
@@ -177,7 +168,7 @@ def _plan(engine: Engine, options: Options, facts: _Facts) -> _Pass:
     if score is not None and facts.bins is not None:
         work.keys["score"] = _bin_key(score, facts.bins)
         for name in value_names(facts.outcome_kind, facts.score_kind):
-            v = value_sql(name, facts.outcome_sql or "", score)
+            v = VALUES[name].sql.format(y=facts.outcome_sql or "", s=score)
             w = "" if weight is None else f"{weight} * "
             work.sums[f"{name}:wv"] = f"sum({w}{v})"
             if weight is not None and not facts.frequency:
@@ -197,22 +188,13 @@ def _learn(engine: Engine, options: Options, numeric: bool) -> _Facts:
     work.sums["high"] = f"max(CASE WHEN {inside} THEN {score} END)"
     if options.weight is not None:
         work.sums.update(_weight_sums(_double(engine, options.weight)))
-    found = {name: _numbers(array) for name, array in work.run(engine, 1).items()}
-    low, high = (float(np.nan_to_num(found[k][0])) for k in ("low", "high"))
+    cells = work.run(engine, 1)
+    low, high = (float(np.nan_to_num(_numbers(cells[end])[0])) for end in ("low", "high"))
     refuse_vast(np.array([low, high]), options.score, "Score")
-    calibrated = low >= 0 and high <= 1
     frequency = False
     if options.weight is not None:
-        kind = weight_kind(
-            options.weight,
-            options.weight_kind,
-            broken=int(found["weight:broken"][0]),
-            bad=int(found["weight:bad"][0]),
-            low=float(found["weight:low"][0]),
-            high=float(found["weight:high"][0]),
-            total=float(found["weight:total"][0]),
-        )
-        frequency = kind == "frequency"
+        one = np.ones(1, dtype=bool)
+        frequency = weight_kind(options.weight, options.weight_kind, _weights_of(cells), one) == "frequency"
     outcome_sql, outcome_kind = None, "none"
     if options.outcome is not None:
         if not numeric:
@@ -222,7 +204,7 @@ def _learn(engine: Engine, options: Options, numeric: bool) -> _Facts:
         outcome_sql = _double(engine, options.outcome) if numeric else outcome_sql
     return _Facts(
         numeric=numeric,
-        bins=ScoreBins(low=0.0 if calibrated else low, high=1.0 if calibrated else high, bins=options.score_bins),
+        bins=ScoreBins.over(low, high, options.score_bins),
         frequency=frequency,
         outcome_sql=outcome_sql,
         outcome_kind=outcome_kind,
@@ -257,10 +239,7 @@ def _table(cells: Mapping[str, Any], options: Options, facts: _Facts) -> Table:
     _refuse_identifiers(cells, options, len(rows))
     columns = {name: from_values(cells[name], name) for name in cells if ":" not in name and name != "rows"}
     groups = {name: from_values(cells[f"group:{name}"], name) for name in options.groups}
-    weights = None
-    if options.weight is not None:
-        found = {k: v for k, v in cells.items() if k.startswith("weight:")}
-        weights = _weights_of({k.removeprefix("weight:"): _numbers(v) for k, v in found.items()})
+    weights = None if options.weight is None else _weights_of(cells)
     outcome = columns.get("outcome")
     if outcome is not None and facts.numeric:
         state = outcome.values
@@ -326,9 +305,9 @@ def _count_if(condition: str) -> str:
     return f"count_if(coalesce({condition}, FALSE))"
 
 
-def _weights_of(sums: Mapping[str, FloatArray]) -> WeightSums:
-    whole = {k: sums[k].astype(np.int64) for k in ("zero", "broken", "bad")}
-    return WeightSums(total=sums["total"], square=sums["square"], low=sums["low"], high=sums["high"], **whole)
+def _weights_of(cells: Mapping[str, Any]) -> WeightSums:
+    sums: dict[str, Any] = {f.name: _numbers(cells[f"weight:{f.name}"]) for f in fields(WeightSums)}
+    return WeightSums(**sums | {name: sums[name].astype(np.int64) for name in ("zero", "broken", "bad")})
 
 
 def _group_key(engine: Engine, name: str, options: Options) -> str:

@@ -6,9 +6,7 @@ import importlib.util
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from evenhand.intake.columns import Column, from_values
+from evenhand.intake.columns import Column, from_values, object_array
 
 _NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
 
@@ -76,17 +74,9 @@ def _arrays(frame: Any) -> list[Any]:
     if hasattr(frame, "toArrow") and importlib.util.find_spec("pyarrow") is not None:
         return [column.combine_chunks() if column.num_chunks else [] for column in frame.toArrow().columns]
     rows = frame.collect()
-    arrays = []
-    for i in range(len(frame.columns)):
-        array = np.empty(len(rows), dtype=object)
-        array[:] = [row[i] for row in rows]
-        arrays.append(array)
-    return arrays
+    return [object_array([row[i] for row in rows]) for i in range(len(frame.columns))]
 
 
 def _kind(dtype: str) -> str:
-    if dtype == "boolean":
-        return "truth"
-    if dtype == "string":
-        return "label"
-    return "number" if dtype.split("(")[0] in _NUMBERS else "other"
+    number = dtype.split("(")[0] in _NUMBERS
+    return {"boolean": "truth", "string": "label"}.get(dtype, "number" if number else "other")

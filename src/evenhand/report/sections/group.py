@@ -27,17 +27,17 @@ def blocks(result: AuditResult) -> list[Block]:
     >>> [b.title for b in blocks(run.results[0])][1:]
     ['fnr over decision thresholds', 'fnr: test at each threshold']
     """
-    found: list[Block] = []
+    drawn: list[Block] = []
     for measure in dict.fromkeys(f.measure for f in result.findings):
         pairs = zip(result.findings, result.evidence, strict=True)
         rows = [(f, e) for f, e in pairs if f.measure == measure and f.interval is not None]
         if rows:
-            found.append(_forest(measure, [f for f, _ in rows], [e.verdict_interval for _, e in rows]))
+            drawn.append(_forest(measure, [f for f, _ in rows], [e.verdict_interval for _, e in rows]))
             if len(rows) > _MOST_LINES:
-                found.append(Text(text=f"The first {_MOST_LINES} of {len(rows)} comparisons are drawn.", kind="note"))
+                drawn.append(Text(text=f"The first {_MOST_LINES} of {len(rows)} comparisons are drawn.", kind="note"))
     for measure in dict.fromkeys(f.measure for f in result.findings):
-        found += _thresholds(measure, result)
-    return found
+        drawn += _thresholds(measure, result)
+    return drawn
 
 
 def _forest(measure: str, findings: Sequence[Finding], adjusted: Sequence[Interval | None]) -> Block:
@@ -107,13 +107,13 @@ def _thresholds(measure: str, result: AuditResult) -> list[Block]:
             # 1e-12 is the floor of the chart, not of the test.
             tests.append({"x": number(t), "y": number(max(p, 1e-12)), "series": series})
     used = curves[0][1].used if known(curves[0][1].used) else None
-    told = " Dashed: the threshold that was used." if used is not None else ""
+    threshold_note = " Dashed: the threshold that was used." if used is not None else ""
     name, x = measure.removesuffix("_ratio"), "threshold of the score"
     return [
         lines(
             f"{name} over decision thresholds",
             "Difference from the reference if everybody at or above the threshold were decided 1, with a 95% interval "
-            f"at each threshold alone.{told}",
+            f"at each threshold alone.{threshold_note}",
             rows,
             Frame(x=x, y="difference", none=0.0, at=used),
         ),

@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evenhand.audits.individual.evidence import (
-    CurvePoint,
-    ExamplePair,
-    GroupPredicted,
-    IndividualEvidence,
-    PartRatios,
-)
+from evenhand.audits.individual import evidence as kinds
 from evenhand.report.document import Block, Cell, PValue, Table, shown
 from evenhand.report.figures import Frame, forest, lines, number
 from evenhand.results import AuditResult
@@ -19,22 +13,22 @@ from evenhand.results import AuditResult
 
 def blocks(result: AuditResult) -> list[Block]:
     """Return the figures of an individual audit."""
-    found: list[Block] = []
+    drawn: list[Block] = []
     tolerance = result.options.get("tolerance")
     dashed = [] if tolerance is None else [float(tolerance)]
     for finding, evidence in zip(result.findings, result.evidence, strict=True):
-        if finding.measure == "loss_ratio" and isinstance(evidence, IndividualEvidence):
-            found += _predicted(evidence.predicted or (evidence.metric.predicted if evidence.metric else ()))
-            found += _curve(evidence.curve or (), dashed)
-            found += _parts(evidence.by_part or (), dashed)
+        if finding.measure == "loss_ratio" and isinstance(evidence, kinds.IndividualEvidence):
+            drawn += _predicted(evidence.predicted or (evidence.metric.predicted if evidence.metric else ()))
+            drawn += _curve(evidence.curve or (), dashed)
+            drawn += _parts(evidence.by_part or (), dashed)
             if evidence.movement is not None and evidence.movement.columns:
                 title = "Which columns moved, on average over the people with the largest ratios"
-                found.append(_table(title, [column.to_dict() for column in evidence.movement.columns]))
-            found += [_pair(j, pair) for j, pair in enumerate(evidence.pairs or (), start=1)]
-    return found
+                drawn.append(_table(title, [column.to_dict() for column in evidence.movement.columns]))
+            drawn += [_pair(j, pair) for j, pair in enumerate(evidence.pairs or (), start=1)]
+    return drawn
 
 
-def _predicted(tested: Sequence[GroupPredicted]) -> list[Block]:
+def _predicted(tested: Sequence[kinds.GroupPredicted]) -> list[Block]:
     if not tested:
         return []
     return [
@@ -46,7 +40,7 @@ def _predicted(tested: Sequence[GroupPredicted]) -> list[Block]:
     ]
 
 
-def _curve(curve: Sequence[CurvePoint], dashed: Sequence[float]) -> list[Block]:
+def _curve(curve: Sequence[kinds.CurvePoint], dashed: Sequence[float]) -> list[Block]:
     shown = (
         ("loss ratio, mean", [point.loss_ratio for point in curve]),
         ("loss ratio, lower limit", [point.low for point in curve]),
@@ -72,7 +66,7 @@ def _curve(curve: Sequence[CurvePoint], dashed: Sequence[float]) -> list[Block]:
     ]
 
 
-def _parts(parts: Sequence[PartRatios], dashed: Sequence[float]) -> list[Block]:
+def _parts(parts: Sequence[kinds.PartRatios], dashed: Sequence[float]) -> list[Block]:
     rows = [
         {
             "label": f"{part.part} {part.name}" if part.part == "class" else part.name,
@@ -100,7 +94,7 @@ def _parts(parts: Sequence[PartRatios], dashed: Sequence[float]) -> list[Block]:
     ]
 
 
-def _pair(number_of: int, pair: ExamplePair) -> Table:
+def _pair(number_of: int, pair: kinds.ExamplePair) -> Table:
     """Row-level data: there only when the user asked for examples."""
     facts = f"loss {shown(pair.loss_before)} to {shown(pair.loss_after)}, outcome {pair.outcome}"
     return _table(f"Pair {number_of}, ratio {shown(pair.ratio)}: {facts}", pair.moved)

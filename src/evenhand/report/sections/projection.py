@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evenhand.audits.projection.evidence import (
-    Changes,
-    DistanceHistogram,
-    GroupChanges,
-    NearBoundary,
-    ProjectedRate,
-    ProjectionEvidence,
-)
+from evenhand.audits.projection import evidence as kinds
 from evenhand.report.document import Block, Table, compared
 from evenhand.report.figures import Frame, bars, lines, number
 from evenhand.results import AuditResult
@@ -21,21 +14,21 @@ _MOST_BINS = 15
 
 def blocks(result: AuditResult) -> list[Block]:
     """Return the figures of a projection audit."""
-    found: list[Block] = []
+    drawn: list[Block] = []
     for finding, evidence in zip(result.findings, result.evidence, strict=True):
-        if not isinstance(evidence, ProjectionEvidence):
+        if not isinstance(evidence, kinds.ProjectionEvidence):
             continue
         name = compared(finding.groups)
         if evidence.changes is not None:
-            found += _movers(evidence.changes, name)
+            drawn += _movers(evidence.changes, name)
         if evidence.figure is not None and evidence.figure.series:
-            found.append(_near_boundary(evidence.figure, name))
+            drawn.append(_near_boundary(evidence.figure, name))
         if evidence.projected:
-            found.append(_rates(evidence.projected, name))
-    return found
+            drawn.append(_rates(evidence.projected, name))
+    return drawn
 
 
-def _movers(changes: Changes, name: str) -> list[Block]:
+def _movers(changes: kinds.Changes, name: str) -> list[Block]:
     rows = [
         {"label": _part(part), "value": number(part.people), "series": f"from {part.from_} to {part.to}"}
         for part in changes.by_group
@@ -55,7 +48,7 @@ def _movers(changes: Changes, name: str) -> list[Block]:
     ]
 
 
-def _near_boundary(figure: DistanceHistogram, name: str) -> Block:
+def _near_boundary(figure: kinds.DistanceHistogram, name: str) -> Block:
     edges = figure.edges
     width = max(1, (len(edges) - 1) // _MOST_BINS)
     points = [
@@ -76,7 +69,7 @@ def _near_boundary(figure: DistanceHistogram, name: str) -> Block:
     )
 
 
-def _rates(projected: Sequence[ProjectedRate], name: str) -> Table:
+def _rates(projected: Sequence[kinds.ProjectedRate], name: str) -> Table:
     return Table(
         title=f"Rates of decision 1, before and after the change: {name}",
         head=("Group", "Reference", "Before", "After"),
@@ -84,5 +77,5 @@ def _rates(projected: Sequence[ProjectedRate], name: str) -> Table:
     )
 
 
-def _part(part: GroupChanges | NearBoundary | ProjectedRate) -> str:
+def _part(part: kinds.GroupChanges | kinds.NearBoundary | kinds.ProjectedRate) -> str:
     return part.group + ("" if part.outcome is None else f", outcome {part.outcome}")

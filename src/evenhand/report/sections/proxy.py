@@ -17,15 +17,15 @@ Pair = tuple[Finding, FeatureEvidence]
 def blocks(result: AuditResult) -> list[Block]:
     """Return the figures of a proxy audit."""
     pairs = list(zip(result.findings, result.evidence, strict=True))
-    found: list[Block] = []
+    drawn: list[Block] = []
     for groups in dict.fromkeys(f.groups for f in result.findings):
         here = [(f, e) for f, e in pairs if f.groups == groups]
         made = _features([(f, e) for f, e in here if isinstance(e, FeatureEvidence)], compared(groups))
         for _, evidence in here:
             if isinstance(evidence, GapEvidence) and evidence.counterfactual is not None:
                 made += _counterfactual(evidence.counterfactual, compared(groups))
-        found += sorted(made, key=lambda block: isinstance(block, Table))  # figures side by side, then tables
-    return found
+        drawn += sorted(made, key=lambda block: isinstance(block, Table))  # figures side by side, then tables
+    return drawn
 
 
 def _features(pairs: Sequence[Pair], name: str) -> list[Block]:
@@ -88,10 +88,10 @@ def _rank(ranking: Rank) -> str:
     return f"{ranking.rank}{between}"
 
 
-def _counterfactual(found: Counterfactual, name: str) -> list[Block]:
+def _counterfactual(shift: Counterfactual, name: str) -> list[Block]:
     blocks: list[Block] = []
-    if found.path.gap:
-        series = {"rows it was fitted on": found.path.gap, "held-out rows": found.path.held_out}
+    if shift.path.gap:
+        series = {"rows it was fitted on": shift.path.gap, "held-out rows": shift.path.held_out}
         rows = [
             {"x": j, "y": number(value), "series": of}
             for of, values in series.items()
@@ -101,19 +101,19 @@ def _counterfactual(found: Counterfactual, name: str) -> list[Block]:
         blocks.append(
             lines(
                 f"Path of the gap: {name}",
-                f"The gap as the group is reweighted step by step. It stopped because {found.stopped}. "
-                f"{shown(found.effective_rows)} effective rows of {shown(found.rows)} are left.",
+                f"The gap as the group is reweighted step by step. It stopped because {shift.stopped}. "
+                f"{shown(shift.effective_rows)} effective rows of {shown(shift.rows)} are left.",
                 rows,
                 Frame(x="step", y="gap", none=0.0),
             )
         )
-    if found.means:
+    if shift.means:
         blocks.append(
             Table(
                 title=f"The population that would show no gap: means for {name}",
                 head=("Feature", "Level", "Group", "Counterfactual", "Reference"),
-                rows=tuple((m.feature, m.level, m.group, m.counterfactual, m.reference) for m in found.means),
-                folded=len(found.means) > 12,
+                rows=tuple((m.feature, m.level, m.group, m.counterfactual, m.reference) for m in shift.means),
+                folded=len(shift.means) > 12,
             )
         )
     return blocks

@@ -8,7 +8,7 @@ from typing import Any
 from evenhand.audits.tail.evidence import DifferenceEvidence, LevelEvidence, ReturnLevel, TailShown
 from evenhand.report.document import Block, Cell, Table
 from evenhand.report.evidence import known
-from evenhand.report.figures import Frame, axis, figure, lines, number
+from evenhand.report.figures import Frame, axis, figure, layer, lines, number, word
 from evenhand.report.theme import colour_of, legend_of
 from evenhand.results import AuditResult, Evidence
 
@@ -23,11 +23,7 @@ def blocks(result: AuditResult) -> list[Block]:
             groups.setdefault(f"{part.group} recorded as {part.recorded_as}", part)
     if not groups:
         return []
-    found: list[Block] = []
-    found += _levels(groups)
-    found += _quantiles(groups)
-    found.append(_table(groups))
-    return found
+    return [*_levels(groups), *_quantiles(groups), _table(groups)]
 
 
 def _parts(evidence: Evidence) -> Iterable[TailShown]:
@@ -90,25 +86,21 @@ def _quantiles(groups: Mapping[str, TailShown]) -> list[Block]:
     if not rows:
         return []
     ends = [min(r["x"] for r in rows), max(r["x"] for r in rows)]
+    tip = [word("series", "group"), axis("x", "fitted", format=".4~g"), axis("y", "observed", format=".4~g")]
     layers = [
-        {
-            "data": {"values": [{"x": end, "y": end} for end in ends]},
-            "mark": {"type": "line", "color": "var(--soft)", "strokeWidth": 1.2},
-            "encoding": {"x": axis("x", "fitted quantile"), "y": axis("y", "observed quantile")},
-        },
-        {
-            "mark": {"type": "point", "filled": True, "size": 28, "opacity": 0.75},
-            "encoding": {
-                "x": axis("x", "fitted quantile", scale={"zero": False}, axis={"tickCount": 5}),
-                "y": axis("y", "observed quantile", scale={"zero": False}),
-                "color": colour_of("series", [r["series"] for r in rows]),
-                "tooltip": [
-                    {"field": "series", "type": "nominal", "title": "group"},
-                    {"field": "x", "type": "quantitative", "title": "fitted", "format": ".4~g"},
-                    {"field": "y", "type": "quantitative", "title": "observed", "format": ".4~g"},
-                ],
-            },
-        },
+        layer(
+            {"type": "line", "color": "var(--soft)", "strokeWidth": 1.2},
+            [{"x": end, "y": end} for end in ends],
+            x=axis("x", "fitted quantile"),
+            y=axis("y", "observed quantile"),
+        ),
+        layer(
+            {"type": "point", "filled": True, "size": 28, "opacity": 0.75},
+            x=axis("x", "fitted quantile", scale={"zero": False}, axis={"tickCount": 5}),
+            y=axis("y", "observed quantile", scale={"zero": False}),
+            color=colour_of("series", [r["series"] for r in rows]),
+            tooltip=tip,
+        ),
     ]
     return [
         figure(
