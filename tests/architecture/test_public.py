@@ -47,6 +47,7 @@ NAMES = [
 ]
 DATASETS = [
     "DatasetRow",
+    "add",
     "adult",
     "adult_table",
     "compas",
