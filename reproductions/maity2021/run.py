@@ -56,20 +56,16 @@ def group_metrics(case: cases.Case, decision: np.ndarray) -> dict[str, float]:
 
 def audited(case: cases.Case, fitted: Any, settings: dict[str, Any], **options: Any) -> dict[str, Any]:
     """Audit one classifier on the test rows as the paper does: metric from the same rows, normal limits."""
-    model = classifiers.view(fitted)
     most = settings["most_rows"] or len(case.y_test)
     everyone = data_of(case, slice(None))
     result = audit_individual(
-        data_of(case, slice(0, most)), model=model, similarity=SensitiveSubspace(["sex", "race"]),
+        data_of(case, slice(0, most)), model=fitted, similarity=SensitiveSubspace(["sex", "race"]),
         tolerance=TOLERANCE, alpha=ALPHA, limits="normal", metric_rows=everyone, scale="none", limit="none",
         **{k: settings[k] for k in ("penalty", "step", "steps")}, refits=0, correction="none", rng=0, **options,
     )  # fmt: skip
     loss, error = (e.to_dict() for e in result.evidence)
-    network = getattr(model, "network", model)
-    out = network.outputs(case.X_test)
-    decision = out.argmax(axis=1) if out.shape[1] == 2 else (out[:, 0] > 0.5).astype(float)
     return {
-        **group_metrics(case, decision),
+        **group_metrics(case, fitted.predict(case.X_test)),
         "T_n": loss.get("T_n", np.nan),
         "S_n": result[0].estimate,
         "T_n error rate": error.get("T_n", np.nan),

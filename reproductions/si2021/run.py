@@ -26,6 +26,7 @@ from sklearn.svm import SVC
 from evenhand import datasets
 from evenhand.audits.projection import audit_projection
 from evenhand.intake.data import AuditData
+from evenhand.mitigation.linear_constraint import EqualMeans
 from evenhand.results import plain
 
 HERE = Path(__file__).parent
@@ -125,13 +126,6 @@ def _svm(X: np.ndarray, y: np.ndarray, c: float) -> SVC:
     return SVC(kernel="linear", C=c, cache_size=50).fit(rows[:, :-1], rows[:, -1].astype(int), sample_weight=weight)
 
 
-def without_bias(X: np.ndarray, y: np.ndarray, a: np.ndarray) -> Any:
-    """Donini et al.'s linear FERM: x -> x - u x_i / u_i without column i, u the gap of the means among y = 1."""
-    u = X[(y == 1) & (a == 0)].mean(axis=0) - X[(y == 1) & (a == 1)].mean(axis=0)
-    i = int(np.argmax(np.abs(u)))
-    return lambda Z: np.delete(Z - np.outer(Z[:, i] / u[i], u), i, axis=1)
-
-
 def audit(people: People, rows: np.ndarray, margin: np.ndarray, norm: float, alpha: float) -> dict[str, Any]:
     """Audit a linear classifier on test rows: ours, the authors' bandwidth, Welch."""
     decision = (margin >= 0).astype(int)
@@ -168,8 +162,8 @@ def one_replication(people: People, method: str, seed: list[int], options: dict[
     train, test = split(people, rng, options["train_share"])
     X, Z = people.X[train], people.X[test]
     if method == "donini":
-        change = without_bias(X, people.y[train], people.a[train])
-        X, Z = change(X), change(Z)
+        equal = EqualMeans().fit(X, people.y[train], group=people.a[train])
+        X, Z = equal.transform(X), equal.transform(Z)
     machine = fit_svm(X, people.y[train], options["svm_c"], options["folds"], rng)
     norm = float(np.linalg.norm(machine.coef_))
     if norm < 1e-9:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+import zipfile
 
 import pytest
 
@@ -60,3 +62,25 @@ def test_a_trusted_pickle_is_loaded(tmp_path):
     path = tmp_path / "model.pkl"
     path.write_bytes(pickle.dumps({"a": 1}))
     assert load_model(path, trust_pickle=True) == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    "stranger",
+    ["estimator.fit_learner", "estimator.clone", "estimator.LogisticRegression", "nothing.Here", "_import_module"],
+)
+def test_only_estimators_of_this_package_are_trusted_by_their_home(tmp_path, stranger):
+    """A file may name anything: functions of the room of mitigators, and what is imported there, stay untrusted."""
+    import skops.io
+
+    from evenhand.mitigation.project import Project
+
+    skops.io.dump(Project(), tmp_path / "model.skops")
+    assert type(load_model(tmp_path / "model.skops")).__name__ == "Project"
+    home, _, name = f"evenhand.mitigation.{stranger}".rpartition(".")
+    with zipfile.ZipFile(tmp_path / "model.skops") as archive:
+        schema = json.loads(archive.read("schema.json"))
+    schema["__module__"], schema["__class__"] = home, name
+    with zipfile.ZipFile(tmp_path / "crafted.skops", "w") as archive:
+        archive.writestr("schema.json", json.dumps(schema))
+    with pytest.raises(UsageError, match="not on the list of types"):
+        load_model(tmp_path / "crafted.skops")

@@ -78,7 +78,7 @@ class FairSMOTE(Mitigator):
         stage="before",
         needs="rows of every label in every group",
         changes="the training rows: synthetic ones are added, some are left out",
-        cost="6",
+        cost="7",
         grid=({"situation_testing": False}, {"situation_testing": True}),
     )
 

@@ -71,7 +71,7 @@ class STEALTH(Mitigator):
         stage="after",
         needs="nothing else; the groups are not used",
         changes="the model: a forest fitted to few representatives takes its place",
-        cost="2",
+        cost="3",
         grid=({"exponent": 0.7}, {"exponent": 0.6}, {"exponent": 0.5}),
     )
 

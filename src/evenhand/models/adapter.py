@@ -17,7 +17,7 @@ from evenhand.intake.parts import FeatureType, Labels
 from evenhand.models.agreement import check_agreement, separating_cut, threshold_of_data
 from evenhand.models.audited import Answers, AuditedModel, NotFiniteError, in_unit, logits_of
 from evenhand.models.files import load_model
-from evenhand.models.fitted_columns import check_columns, refuse_other
+from evenhand.models.fitted_columns import check_columns, expected_columns, refuse_other
 from evenhand.models.gradient import GradientModel
 from evenhand.models.gradient_torch import network_of
 from evenhand.models.input_space import Columns, own_values
@@ -69,13 +69,15 @@ def adapt(
     if hasattr(source, "run") and hasattr(source, "get_inputs"):
         source = OnnxClassifier(source)
     told = check_columns(source, columns)
+    outer, source = source, inner_learner(source)
     labels = labels or {}
     own = {n: own_values(np.asarray(c), (types or {}).get(n)) for n, c in columns.items()}
     numeric = all(c.dtype.kind in "biuf" for c in own.values())
     fitted_on = getattr(source, "feature_names_in_", None)
     blank = AuditedModel(
-        name=getattr(source, "__name__", type(source).__name__),
+        name=getattr(outer, "__name__", type(outer).__name__),
         source=source,
+        outer=outer,
         ask=_nothing,
         threshold=threshold,
         inputs=None if fitted_on is None else tuple(str(n) for n in fitted_on),
@@ -102,6 +104,23 @@ def adapt(
     return replace(made, notes=(*made.notes, _stated(made, labels)))
 
 
+def inner_learner(model: Any) -> Any:
+    """Return the learner that a mitigator decides as, which has gradients and boundaries to look at; else the model.
+
+    The learner's classes 0 and 1 are the places of the mitigator's own classes, so that both have the same order. It is
+    used where it takes the same columns.
+
+    Examples
+    --------
+    >>> inner_learner("anything else")
+    'anything else'
+    """
+    learner = getattr(model, "decides_as_", None)
+    if learner is None or list(getattr(learner, "classes_", ())) != [0, 1] or len(model.classes_) != 2:
+        return model
+    return learner if expected_columns(learner) == expected_columns(model) else model
+
+
 def _asked(model: AuditedModel, columns: Columns) -> AuditedModel:
     """Ask for the scores of the audited rows, once."""
     if model.problem or (model.seen is not None and model.seen.columns is columns):
@@ -120,7 +139,7 @@ def _kept(values: FloatArray) -> FloatArray:
 
 def _estimator(blank: AuditedModel, labels: Mapping[str, Labels], positive: Any, numeric_outcome: bool) -> AuditedModel:
     source, threshold = blank.source, blank.threshold
-    known = getattr(source, "classes_", None)
+    known, named = (getattr(model, "classes_", None) for model in (source, blank.outer))
     if known is None and not hasattr(source, "predict_proba"):  # a regressor: its prediction is the score
         return replace(blank, ask=source.predict)
     classes = (0, 1) if known is None else tuple(known)
@@ -128,7 +147,7 @@ def _estimator(blank: AuditedModel, labels: Mapping[str, Labels], positive: Any,
         why = f"The classifier `{blank.name}` has {len(classes)} classes; audits of decisions need 2."
         return replace(blank, ask=source.predict, classes=classes, problem=why)
     try:
-        one, note = class_of_one(classes, labels, name=blank.name, positive=positive)
+        one, note = class_of_one(classes if named is None else named, labels, name=blank.name, positive=positive)
     except UsageError as error:
         if not numeric_outcome:
             raise
@@ -250,7 +269,7 @@ def audited_model(model: Any, data: AuditData, *, positive: Any = None, threshol
     if isinstance(model, AuditedModel):
         if positive is None and threshold is None:
             return model
-        model = model.source
+        model = model.outer
     said = {
         "labels": data.labels,
         "types": data.feature_types,

@@ -45,7 +45,9 @@ class AuditedModel:
     name : str
         What reports call it.
     source : object
-        The user's model.
+        The model that is asked.
+    outer : object
+        What the user gave: the same model, or a mitigator that decides as it.
     ask : callable
         From what the model takes to one score per row; larger is closer to decision 1.
     choose : callable or None
@@ -76,6 +78,7 @@ class AuditedModel:
 
     name: str
     source: Any
+    outer: Any
     ask: Ask
     choose: Ask | None = None
     probability: bool = False

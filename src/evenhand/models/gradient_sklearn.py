@@ -87,13 +87,15 @@ def _composed(steps: list[Any], wide: int) -> Affine | None:
 
 
 def _mixes(step: Any) -> bool:
-    return type(step).__name__ in ("ProjectSensitive", "PCA", "TruncatedSVD")
+    return type(step).__name__ in ("ProjectSensitive", "EqualMeans", "PCA", "TruncatedSVD")
 
 
 def _affine(step: Any, wide: int) -> Affine | None:
     kind = type(step).__name__
     if kind == "ProjectSensitive":
         return np.eye(wide) - step.basis_ @ step.basis_.T, np.zeros(wide)
+    if kind == "EqualMeans":
+        return step.matrix_, np.zeros(step.matrix_.shape[1])
     if kind == "PCA":
         matrix = step.components_.T / (np.sqrt(step.explained_variance_) if step.whiten else 1.0)
         return matrix, -step.mean_ @ matrix

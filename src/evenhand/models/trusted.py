@@ -2,7 +2,8 @@
 
 A skops file names types, and loading makes objects of them. skops itself trusts an explicit list: scikit-learn's
 estimators, arrays, plain containers, losses and ufuncs. Fitted models need a few more, listed here one by one. No type
-is trusted for the name of its package, and no function is: a package holds functions that run strings.
+is trusted for the name of its package, and no function is: a package holds functions that run strings. This package's
+own mitigators are trusted where the name leads to an estimator that is defined there, and to nothing else.
 
 Trees and neighbour indices hold raw positions that compiled code follows without looking; a crafted one reads beyond
 its memory. They are checked, or made anew from the data they index, before the model is asked anything.
@@ -10,6 +11,7 @@ its memory. They are checked, or made anew from the data they index, before the 
 
 from __future__ import annotations
 
+import importlib
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -43,6 +45,8 @@ TRUSTED = (
     "sklearn.tree._tree.Tree",
     "sklearn.utils._bunch.Bunch",
 )
+# Where this package's own estimators are defined.
+_OWN = ("evenhand", "mitigation")
 # Unpacked; a model of a million trees of a thousand nodes is smaller.
 _MOST_BYTES = 4 * 2**30
 
@@ -73,7 +77,7 @@ def load_skops(path: Path) -> Any:
             f"Model file `{path}` unpacks to {size:,} bytes; at most {_MOST_BYTES:,} are read. Load it yourself and "
             "pass the object."
         )
-    foreign = [name for name in unknown if name not in TRUSTED]
+    foreign = [name for name in unknown if name not in TRUSTED and not _is_own_estimator(name)]
     if foreign:
         raise UsageError(
             f"Model file `{path}` holds what is not on the list of types that are known to be harmless, and could run "
@@ -87,6 +91,20 @@ def load_skops(path: Path) -> Any:
     for part in _parts(model):
         _check_part(part, path)
     return model
+
+
+def _is_own_estimator(name: str) -> bool:
+    """Say whether a name is that of an estimator defined in this package's room of mitigators."""
+    home, _, last = name.rpartition(".")
+    if tuple(home.split(".")[:2]) != _OWN:
+        return False
+    from sklearn.base import BaseEstimator
+
+    try:
+        named = vars(importlib.import_module(home)).get(last)
+    except ImportError:
+        return False
+    return isinstance(named, type) and issubclass(named, BaseEstimator) and named.__module__ == home
 
 
 def _parts(model: Any) -> Iterator[Any]:
