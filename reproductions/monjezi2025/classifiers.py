@@ -7,15 +7,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import SVC
 
 FloatArray = NDArray[np.float64]
 NAMES = ("dnn", "lr", "svm", "rf")
 
 
 def _prepare(columns: dict[str, NDArray[Any]]) -> Any:
-    from sklearn.compose import ColumnTransformer
-    from sklearn.preprocessing import OneHotEncoder, StandardScaler
-
     numbers = [n for n, c in columns.items() if c.dtype.kind in "iuf"]
     texts = [n for n in columns if n not in numbers]
     return ColumnTransformer(
@@ -26,72 +31,86 @@ def _prepare(columns: dict[str, NDArray[Any]]) -> Any:
     )
 
 
-class Network:
-    """The paper's fully connected network on one-hot coded columns; the last two units give its score by softmax."""
+class Network(ClassifierMixin, BaseEstimator):
+    """The paper's fully connected network on numbers; the last two units give its score by softmax.
 
-    classes_ = np.array([0, 1])
+    Six narrow layers of ReLU sometimes die and give everybody one score; training then starts again with another seed.
+    """
 
-    def __init__(self, config: dict[str, Any], seed: int) -> None:
-        self.config, self.seed = config, seed
+    def __init__(
+        self,
+        layers: tuple[int, ...] = (64, 32, 16, 8, 4, 2),
+        epochs: int = 10,
+        least_steps: int = 300,
+        batch: int = 128,
+        rate: float = 0.001,
+        decay: float = 0.0,
+        seed: int = 0,
+    ) -> None:
+        self.layers, self.epochs, self.least_steps, self.batch = layers, epochs, least_steps, batch
+        self.rate, self.decay, self.seed = rate, decay, seed
 
-    def fit(self, frame: Any, outcome: FloatArray, weight: FloatArray | None = None) -> Network:
+    def fit(self, X: FloatArray, y: NDArray[Any], sample_weight: FloatArray | None = None) -> Network:
         """Train with Adam on the (weighted) cross entropy."""
+        self.classes_ = np.array([0, 1])
+        for attempt in range(10):
+            self._trained(X, y, sample_weight, self.seed + attempt)
+            if np.ptp(self.predict_proba(X)[:, 1]) > 1e-6:
+                break
+        return self
+
+    def _trained(self, X: FloatArray, y: NDArray[Any], sample_weight: FloatArray | None, seed: int) -> None:
         import torch
         from torch import nn
 
-        self.coder = _prepare({n: frame[n].to_numpy() for n in frame}).fit(frame)
-        x = torch.as_tensor(self.coder.transform(frame), dtype=torch.float32)
-        y = torch.as_tensor(outcome.astype(np.int64))
-        w = torch.ones(len(y)) if weight is None else torch.as_tensor(weight, dtype=torch.float32)
-        torch.manual_seed(self.seed)
+        x = torch.as_tensor(np.asarray(X), dtype=torch.float32)
+        label = torch.as_tensor(np.asarray(y).astype(np.int64))
+        w = torch.ones(len(label)) if sample_weight is None else torch.as_tensor(sample_weight, dtype=torch.float32)
+        torch.manual_seed(seed)
         torch.set_num_threads(1)
         parts, size = [], x.shape[1]
-        for width in self.config["layers"]:
+        for width in self.layers:
             parts += [nn.Linear(size, width), nn.ReLU()]
             size = width
-        self.net = nn.Sequential(*parts[:-1])  # the last layer of two units gives the logits
-        adam = torch.optim.Adam(self.net.parameters(), lr=self.config["rate"])
+        self.net_ = nn.Sequential(*parts[:-1])  # the last layer of two units gives the logits
+        adam = torch.optim.Adam(self.net_.parameters(), lr=self.rate, weight_decay=self.decay)
         loss = nn.CrossEntropyLoss(reduction="none")
-        batches = math.ceil(len(y) / self.config["batch"])
-        for _ in range(max(self.config["epochs"], math.ceil(self.config["least_steps"] / batches))):
-            for rows in torch.randperm(len(y)).split(self.config["batch"]):
+        batches = math.ceil(len(label) / self.batch)
+        for _ in range(max(self.epochs, math.ceil(self.least_steps / batches))):
+            for rows in torch.randperm(len(label)).split(self.batch):
                 adam.zero_grad()
-                (loss(self.net(x[rows]), y[rows]) * w[rows]).mean().backward()
+                (loss(self.net_(x[rows]), label[rows]) * w[rows]).mean().backward()
                 adam.step()
-        return self
 
-    def predict_proba(self, frame: Any) -> FloatArray:
+    def predict_proba(self, X: FloatArray) -> FloatArray:
         """Return the two probabilities of each row."""
         import torch
 
         with torch.no_grad():
-            x = torch.as_tensor(self.coder.transform(frame), dtype=torch.float32)
-            return torch.softmax(self.net(x).double(), dim=1).numpy()
+            x = torch.as_tensor(np.asarray(X), dtype=torch.float32)
+            return torch.softmax(self.net_(x).double(), dim=1).numpy()
 
-    def predict(self, frame: Any) -> FloatArray:
+    def predict(self, X: FloatArray) -> NDArray[Any]:
         """Return the likelier class of each row."""
-        return self.predict_proba(frame).argmax(axis=1)
+        return self.predict_proba(X).argmax(axis=1)
+
+
+def learner(name: str, columns: dict[str, NDArray[Any]], config: dict[str, Any], seed: int) -> Any:
+    """Return one of the four models with its library's defaults, not fitted, behind the coding of the columns."""
+    inner: Any
+    if name == "dnn":
+        inner = Network(**config["network"] | {"layers": tuple(config["network"]["layers"])}, seed=seed)
+    elif name == "svm":  # Platt's sigmoid makes its margin a probability
+        inner = CalibratedClassifierCV(SVC(), ensemble=False, cv=3)
+    else:
+        inner = LogisticRegression(max_iter=1000) if name == "lr" else RandomForestClassifier(random_state=seed)
+    return Pipeline([("numbers", _prepare(columns)), ("model", inner)])
 
 
 def train(name: str, frame: Any, outcome: FloatArray, config: dict[str, Any], weight: FloatArray | None = None) -> Any:
-    """Fit one of the four models with its library's defaults."""
-    from sklearn.calibration import CalibratedClassifierCV
-    from sklearn.ensemble import RandomForestClassifier
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.svm import SVC
-
-    if name == "dnn":
-        for attempt in range(10):  # six narrow layers of ReLU sometimes die and give everybody one score: train again
-            network = Network(config["network"], config["seed"] + attempt).fit(frame, outcome, weight)
-            if np.ptp(network.predict_proba(frame)[:, 1]) > 1e-6:
-                break
-        return network
-    seed = config["seed"]
-    if name == "svm":  # Platt's sigmoid makes its margin a probability
-        inner: Any = CalibratedClassifierCV(SVC(), ensemble=False, cv=3)
+    """Fit one of the four models; the network with weights if there are any."""
+    if name == "svm":
         most = config["svm"]["rows"]
         frame, outcome = frame[:most], outcome[:most]
-    else:
-        inner = LogisticRegression(max_iter=1000) if name == "lr" else RandomForestClassifier(random_state=seed)
-    return make_pipeline(_prepare({n: frame[n].to_numpy() for n in frame}), inner).fit(frame, outcome)
+    made = learner(name, {n: frame[n].to_numpy() for n in frame}, config, config["seed"])
+    return made.fit(frame, outcome, **({} if weight is None else {"model__sample_weight": weight}))

@@ -17,7 +17,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
@@ -89,6 +89,22 @@ def test_evolution_finds_the_best_of_a_large_space_in_fewer_trials_than_it_has_s
 def ecd_of(method: ECDFair) -> float:
     """Return the chosen trial's ECD."""
     return float(next(t["ecd"] for t in method.trials_ if t["settings"] == method.settings_))
+
+
+def test_steps_before_the_last_are_fitted_once_unless_they_are_searched() -> None:
+    X, y, sex = people(400, seed=4)
+    learner = make_pipeline(StandardScaler(), LogisticRegression())
+    chosen = {"C": [0.01, 0.1, 1.0]}
+    apart = ECDFair(learner, space=chosen, trials=3).fit(X, y, sensitive_features=sex)
+    searched = chosen | {"standardscaler__with_mean": [True]}
+    whole = ECDFair(learner, space=searched, trials=3).fit(X, y, sensitive_features=sex)
+    single = ECDFair(Pipeline([("model", LogisticRegression())]), space=chosen, trials=3)
+    single.fit(X, y, sensitive_features=sex)
+    measured = [{t["settings"].get("logisticregression__C", 1.0): t["ecd"] for t in m.trials_} for m in (apart, whole)]
+    assert measured[0] == pytest.approx(measured[1])
+    assert len(measured[0]) == 3
+    assert apart.settings_["logisticregression__C"] == apart.decides_as_[-1].C
+    assert {t["settings"].get("model__C", 1.0) for t in single.trials_} == {0.01, 0.1, 1.0}
 
 
 def test_its_ecd_is_the_tail_audits() -> None:

@@ -56,11 +56,19 @@ def test_the_game_reaches_the_linear_program(problem: tuple[np.ndarray, ...]) ->
     best = linprog(
         np.r_[np.zeros(r), 1], A_ub=np.c_[table, -np.ones(k)], b_ub=np.zeros(k), A_eq=[np.r_[np.ones(r), 0]], b_eq=[1]
     ).fun
-    fitted = Minimax(Stumps(), rounds=1500).fit(X, y, sensitive_features=group)
+    fitted = Minimax(Stumps(), rounds=800).fit(X, y, sensitive_features=group)
     plain = Minimax(Stumps(), rounds=1).fit(X, y, sensitive_features=group)
     assert plain.group_errors_.max() > best + 0.1
     assert best - 1e-12 <= fitted.group_errors_.max() <= best + 0.01
     np.testing.assert_allclose(fitted.group_weights_.sum(axis=1), 1)
+    # The errors stated are those of the expected decision, and drawn decisions are near them.
+    one = fitted.predict_proba(X)[:, 1]
+    wrong = np.where(y == 1, 1 - one, one)
+    np.testing.assert_allclose(fitted.group_errors_, [wrong[group == g].mean() for g in range(3)], atol=1e-12)
+    drawn = fitted.predict(np.tile(X, (50, 1))) != np.tile(y, 50)
+    np.testing.assert_allclose(
+        [drawn[np.tile(group, 50) == g].mean() for g in range(3)], fitted.group_errors_, atol=0.03
+    )
 
 
 def test_the_bounded_game_reaches_its_linear_program(problem: tuple[np.ndarray, ...]) -> None:
@@ -104,8 +112,10 @@ def test_the_log_loss_mixes_probabilities_and_lowers_the_largest_group_loss(prob
     plain = Minimax(loss="log", rounds=1).fit(X, y, sensitive_features=group)
     fitted = Minimax(loss="log", rounds=40).fit(X, y, sensitive_features=group)
     assert fitted.group_errors_.max() < plain.group_errors_.max()
-    by_hand = np.mean([m.predict_proba(X)[:, 1] for m in fitted.members_], axis=0)
+    front, mixture = fitted.decides_as_[:-1], fitted.decides_as_[-1]
+    by_hand = np.mean([m.predict_proba(front.transform(X))[:, 1] for m in mixture.members], axis=0)
     np.testing.assert_allclose(fitted.predict_proba(X)[:, 1], by_hand)
+    np.testing.assert_array_equal(fitted.predict(X), by_hand >= 0.5)
     p = plain.predict_proba(X)[:, 1]
     loss = -np.log(np.where(y == 1, p, 1 - p))
     np.testing.assert_allclose(plain.group_errors_, [loss[group == g].mean() for g in range(3)])
@@ -116,6 +126,7 @@ def test_the_log_loss_mixes_probabilities_and_lowers_the_largest_group_loss(prob
     [
         ({"loss": "log_loss"}, "Known: `zero_one`, `log`"),
         ({"rounds": 0}, "at least 1"),
+        ({"form": "random"}, "Did you mean `randomised`"),
         ({"gamma": -0.1}, "0 or larger"),
         ({"estimator": KNeighborsClassifier()}, "takes no sample weights"),
     ],

@@ -80,9 +80,8 @@ def _studentised(first: FloatArray, second: FloatArray) -> FloatArray:
     gap = first.mean(axis=1) - second.mean(axis=1)
     error = np.sqrt(sum(s.var(axis=1, ddof=1) / s.shape[1] if s.shape[1] > 1 else 0.0 * gap for s in (first, second)))
     none = error <= 1e-12
-    return np.where(
-        none, np.where(np.abs(gap) > 1e-12, np.copysign(np.inf, gap), 0.0), gap / np.where(none, 1.0, error)
-    )
+    without_spread = np.where(np.abs(gap) > 1e-12, np.copysign(np.inf, gap), 0.0)
+    return np.where(none, without_spread, gap / np.where(none, 1.0, error))
 
 
 def scott_knott(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import narwhals as nw
@@ -35,6 +36,8 @@ class CounterfactualRows:
         Whether a high or a low score is good for a person.
     seed : int
         For checks of a tail that is fitted.
+    front : transformer, optional
+        Fitted; the models that are asked stand behind it and get what it makes of the rows.
     """
 
     def __init__(
@@ -45,8 +48,9 @@ class CounterfactualRows:
         horizon: float | None = None,
         favourable: str = "high",
         seed: int = 0,
+        front: Any = None,
     ) -> None:
-        self.rows, self.favourable, self.seed = rows, favourable, seed
+        self.favourable, self.seed = favourable, seed
         sizes = np.bincount(rows.group, minlength=len(rows.groups))
         if not sizes.all():
             raise DataError(
@@ -56,9 +60,12 @@ class CounterfactualRows:
         self.horizon = chosen_horizon(int(sizes.min())) if horizon is None else float(horizon)
         # One row of each group shows what its records look like.
         examples = [int(np.flatnonzero(rows.group == g)[0]) for g in range(len(rows.groups))]
-        self.own = [take_rows(rows.X, rows.group == g) for g in range(len(rows.groups))]
+        behind = (lambda X: X) if front is None else front.transform
+        own = [take_rows(rows.X, rows.group == g) for g in range(len(rows.groups))]
+        self.rows = replace(rows, X=behind(rows.X))
+        self.own = [behind(X) for X in own]
         self.recorded = {
-            (a, b): recorded_like(self.own[a], columns, rows.X, examples[b])
+            (a, b): behind(recorded_like(own[a], columns, rows.X, examples[b]))
             for a, b in itertools.permutations(range(len(rows.groups)), 2)
         }
 

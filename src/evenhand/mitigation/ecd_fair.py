@@ -33,12 +33,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import Pipeline
 
 from evenhand.errors import UsageError
 from evenhand.files import write_atomic
 from evenhand.kernels.shared.seeds import seed_of, stream
 from evenhand.mitigation.counterfactual_rows import CounterfactualRows, recording_columns
 from evenhand.mitigation.estimator import About, Mitigator, Training, default_learner, fit_learner
+from evenhand.mitigation.front import split_learner
 from evenhand.mitigation.held_out import held_out
 from evenhand.mitigation.search_spaces import drawn, plain, space_of
 
@@ -150,13 +152,9 @@ class ECDFair(Mitigator):
             )
         else:
             kept = held_out(rows, self.validation, stream(seed, "ecd_fair/split"))
-            rest = rows.take(kept)
-            tail = CounterfactualRows(
-                rest.take(rest.weights > 0), columns, horizon=self.horizon, favourable=self.favourable, seed=seed
-            )
-            self.horizon_ = tail.horizon
-            search = _Search(self, learner, space, rows.take(~kept), tail)
-            self.trials_ = search.run(seed)
+            search = _Search(self, learner, space, rows.take(~kept))
+            self.trials_ = search.run(rows.take(kept & (rows.weights > 0)), columns, seed)
+            self.horizon_ = search.tail.horizon
             self.settings_ = best_trial(self.trials_, self.tolerance)["settings"]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -207,14 +205,26 @@ def _allowed(trials: list[dict[str, Any]], tolerance: float) -> list[dict[str, A
 class _Search:
     """Settings made one after another, each measured once and kept in the checkpoint."""
 
-    def __init__(
-        self, asked: ECDFair, learner: Any, space: dict[str, Any], rows: Training, tail: CounterfactualRows
-    ) -> None:
-        self.asked, self.learner, self.space, self.rows, self.tail = asked, learner, space, rows, tail
+    def __init__(self, asked: ECDFair, learner: Any, space: dict[str, Any], rows: Training) -> None:
+        self.asked, self.learner, self.space = asked, learner, space
+        # The steps before the last are fitted once, unless they are searched too.
+        prefix = f"{learner.steps[-1][0]}__" if isinstance(learner, Pipeline) else ""
+        whole = not all(name.startswith(prefix) for name in space)
+        front, self.last, self.rows = ([], learner, rows) if whole else split_learner(learner, rows, numbers=False)
+        self.prefix = "" if whole else prefix
+        self.front = Pipeline(front) if front else None
 
-    def run(self, seed: int) -> list[dict[str, Any]]:
-        """Return the trials: those of the checkpoint, and new ones until the budget is spent."""
+    def run(self, rows: Training, columns: list[str | int], seed: int) -> list[dict[str, Any]]:
+        """Return the trials on these rows: those of the checkpoint, and new ones until the budget is spent."""
         began = time.monotonic()
+        self.tail = CounterfactualRows(
+            rows,
+            columns,
+            horizon=self.asked.horizon,
+            favourable=self.asked.favourable,
+            seed=seed,
+            front=self.front,
+        )
         place = None if self.asked.checkpoint is None else Path(self.asked.checkpoint)
         what = self._identity(seed)
         trials = [] if place is None else _stored(place, what)
@@ -269,7 +279,8 @@ class _Search:
             with warnings.catch_warnings():
                 # A setting that does not converge is judged by what it does, like any other.
                 warnings.simplefilter("ignore", ConvergenceWarning)
-                fitted = fit_learner(clone(self.learner).set_params(**settings), self.rows)
+                own = {name.removeprefix(self.prefix): value for name, value in settings.items()}
+                fitted = fit_learner(clone(self.last).set_params(**own), self.rows)
         except UsageError:
             raise
         except ValueError as error:

@@ -8,8 +8,8 @@ error exceeds the bound, so that one moves between the plain learner and the min
 Source: E. Diana, W. Gill, M. Kearns, K. Kearns, A. Roth, S. Sharifi-Malvajerdi, "Minimax group fairness: algorithms
 and experiments", AIES 2021. The learner there minimises the weighted loss exactly; ours is any learner with weights.
 
-Where it fails: it lowers the largest error and does not make errors equal. The bound holds for the drawn member, on
-the training rows; `predict` takes the members' majority, which may do otherwise. A learner that fits its training rows
+Where it fails: it lowers the largest error and does not make errors equal. The bound holds on the training rows and for
+a member drawn for each person; forms without a draw may do otherwise. A learner that fits its training rows
 perfectly leaves the opponent nothing to move. Where one group's labels are noisier than any model can mend, weight
 goes to that group to no avail. A mixture can raise the worst counterfactual change of a person [monjezi2025].
 """
@@ -26,6 +26,8 @@ from sklearn.base import clone
 from evenhand.arrays import FloatArray
 from evenhand.errors import DataError, UsageError, near_matches
 from evenhand.mitigation.estimator import About, Mitigator, Training, check_training, fit_learner, probability_of
+from evenhand.mitigation.front import join, split_learner
+from evenhand.mitigation.mixture import FORMS, Mixture
 
 LOSSES = ("zero_one", "log")
 _SURE = 1e-6  # probabilities are taken this far from 0 and 1, so that a log loss is finite
@@ -48,13 +50,16 @@ class Minimax(Mitigator):
         Rounds of the game, each one fit of the learner.
     step : float, optional
         How fast weight moves; by default what suits the number of rounds.
+    form : {"probability", "decision", "randomised"}, optional
+        How the mixture decides, see `Mixture`; by default randomised under the 0/1 loss, to which the bound speaks,
+        and by mean probability under the log loss.
     random_state : int
-        Not used: nothing is drawn.
+        Seed of the draws of a randomised mixture.
 
     Attributes
     ----------
-    members_ : list of estimators
-        The learners of the rounds, each with the same share of the mixture.
+    decides_as_ : estimator
+        The mixture of the rounds' learners, behind the learner's own preparation of columns.
     group_errors_ : ndarray, shape (groups,)
         Error of the mixture in each group, on the training rows.
     error_ : float
@@ -91,6 +96,7 @@ class Minimax(Mitigator):
         gamma: float | None = None,
         rounds: int = 20,
         step: float | None = None,
+        form: str | None = None,
         random_state: int = 0,
     ) -> None:
         self.estimator = estimator
@@ -98,6 +104,7 @@ class Minimax(Mitigator):
         self.gamma = gamma
         self.rounds = rounds
         self.step = step
+        self.form = form
         self.random_state = random_state
 
     def _fit(self, rows: Training) -> None:
@@ -107,18 +114,21 @@ class Minimax(Mitigator):
         share = _group_means(np.ones(rows.y.size), rows)[1]
         if not share.all():
             raise DataError(f"Group `{rows.groups[int(share.argmin())]}` has weight 0 in all its rows; leave it out.")
+        front, last, behind = split_learner(self.estimator, rows, numbers=False)
         game = _Multiplicative(self, share) if self.gamma is None else _Bounded(self, share)
-        self.members_: list[Any] = []
-        played, errors = [], []
+        members, played, errors = [], [], []
         for _ in range(self.rounds):
             # A group's weight is spread over its rows: weight of the group over its share.
             by_row = rows.weights * (game.weights / share)[rows.group]
-            member = fit_learner(self.estimator, rows, by_row * rows.y.size / by_row.sum())
-            error = _group_means(self._losses(member, rows), rows)[0]
-            self.members_.append(member)
+            member = fit_learner(last, behind, by_row * rows.y.size / by_row.sum())
+            error = _group_means(self._losses(member, behind), behind)[0]
+            members.append(member)
             played.append(game.weights)
             errors.append(error)
             game.see(error)
+        form = self.form or ("probability" if self.loss == "log" else "randomised")
+        mixture = Mixture(members, np.ones(self.rounds), form=form, random_state=self.random_state)
+        self.decides_as_ = join(front, "mixture", mixture)
         self.group_weights_ = np.array(played)
         self.group_errors_ = np.mean(errors, axis=0)
         self.error_ = float(share @ self.group_errors_)
@@ -129,23 +139,17 @@ class Minimax(Mitigator):
             raise UsageError(f"`loss` is {self.loss!r}, which is not known.{near_matches(str(self.loss), LOSSES)}")
         if not self.rounds >= 1:
             raise UsageError(f"`rounds` is {self.rounds!r}; at least 1 is needed.")
+        if self.form is not None and self.form not in FORMS:
+            raise UsageError(f"`form` is {self.form!r}, which is not known.{near_matches(str(self.form), FORMS)}")
         if self.gamma is not None and not self.gamma >= 0:
             raise UsageError(f"`gamma` is {self.gamma!r}; it is the largest error allowed in any group, 0 or larger.")
 
-    def _scores(self, member: Any, X: Any) -> FloatArray:
-        """Return what a member adds to the mixture: its decisions, or under the log loss its probabilities."""
-        if self.loss == "log":
-            return probability_of(member, X)
-        return np.asarray(np.asarray(member.predict(X)) == 1, dtype=np.float64)
-
     def _losses(self, member: Any, rows: Training) -> FloatArray:
         """Return a member's loss in each row."""
-        one = self._scores(member, rows.X)
-        right = np.where(rows.y == 1, one, 1 - one)
-        return -np.log(np.clip(right, _SURE, 1)) if self.loss == "log" else 1 - right
-
-    def _probability(self, X: Any) -> FloatArray:
-        return np.asarray(np.mean([self._scores(member, X) for member in self.members_], axis=0))
+        if self.loss == "zero_one":
+            return np.asarray(np.asarray(member.predict(rows.X)) != rows.y, dtype=np.float64)
+        one = probability_of(member, rows.X)
+        return np.asarray(-np.log(np.clip(np.where(rows.y == 1, one, 1 - one), _SURE, 1)))
 
     def trade_off(
         self,
