@@ -212,7 +212,7 @@ def _audit_group(
         nuisance=fits.reports,
         features=feature_table(features),
         pairs=joined,
-        counterfactual=describe(pair, fits, weights.path, data.features),
+        counterfactual=describe(pair, fits, weights, data.features),
         records_averaged=len(averaged),
         warnings=tuple(warnings_of(pair, fits, form)),
     )
