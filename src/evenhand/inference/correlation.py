@@ -154,7 +154,7 @@ class _Pairs:
         """Return the mean of d over its standard error."""
         d = self._parts(rho)
         mean = self.r - rho
-        return float(_studentised(np.asarray(mean), np.asarray(np.dot(self._c, d * d) / self.n), self.n))
+        return float(studentised_mean(np.asarray(mean), np.asarray(np.dot(self._c, d * d) / self.n), self.n))
 
     def law(self, rho: float) -> Lean | None:
         """Return Student's law of the statistic, or None where only permutations are asked for."""
@@ -201,12 +201,12 @@ class _Pairs:
             moved = rng.permuted(np.broadcast_to(b, (size, n)), axis=1)  # (size, n)
             cross = moved @ a / n
             np.square(moved, out=moved)
-            return np.asarray(_studentised(cross, moved @ (a * a) / n, n))
+            return np.asarray(studentised_mean(cross, moved @ (a * a) / n, n))
 
         return drawn(work, self._draws, n, block_size(n, 500_000), "correlation")
 
 
-def _studentised(mean: FloatArray, square: FloatArray, n: int) -> FloatArray:
+def studentised_mean(mean: FloatArray, square: FloatArray, n: int) -> FloatArray:
     """Mean over its standard error from the mean square; 0 when the mean is 0."""
     spread = np.maximum(square - mean**2, 1e-14 * np.maximum(square, 1e-300)) / max(n - 1, 1)
     return np.where(mean == 0, 0.0, mean / np.sqrt(spread))

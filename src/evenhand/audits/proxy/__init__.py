@@ -175,7 +175,7 @@ def _audit_group(
         two = list(combinations(blocks, 2))
         both = score_blocks([join(a, b) for a, b in two], pair, fits, at, averaged)
         joined = pair_rows(two, both, {p.block.name: p.score for p in parts})
-    population = describe(pair, fits, weights.path, data.features)
+    population = describe(pair, fits, weights, data.features)
     evidence = GapEvidence(kind="gap", pairs=joined, counterfactual=population, records_averaged=len(averaged))
     return findings(gap, parts, asked, fits, evidence), weights, note
 

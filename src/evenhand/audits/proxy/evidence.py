@@ -71,14 +71,25 @@ class GapPath(Part):
     steps: tuple[float, ...]
 
 
+class LeastGap(Part):
+    """The values that any reweighting of the group can have, the one nearest to the reference, and the gap left."""
+
+    low: float
+    high: float
+    reference: float
+    nearest: float
+    gap: float
+
+
 class Counterfactual(Part):
-    """The population that would show no gap, and how far the descent towards it came."""
+    """The population that would show no gap, how far the descent towards it came, and how far any could come."""
 
     means: tuple[CounterfactualMean, ...]
     path: GapPath
     effective_rows: float
     rows: int
     stopped: str
+    attainable: LeastGap | None = None
 
 
 class GapEvidence(Evidence):

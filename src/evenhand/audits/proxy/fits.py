@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from evenhand.arrays import BoolArray, FloatArray, IntArray
 from evenhand.audits.proxy.options import ProxySetting
-from evenhand.audits.proxy.sample import Pair
+from evenhand.audits.proxy.sample import Pair, distinct
+from evenhand.kernels.influence.attainable import counting_bound
 from evenhand.kernels.influence.design import Block
 from evenhand.kernels.influence.functionals import Functional, Sample, means
 from evenhand.kernels.influence.linearised import Equation, equation, missed_products
@@ -118,6 +119,7 @@ def _learn_outcome(pair: Pair, how: ProxySetting, record: _Record) -> tuple[Lear
             owner = {j: b.name for b in pair.design.blocks for j in b.where}
             record.reports["interactions"] = sorted({f"{owner[a]} × {owner[b]}" for a, b in products})
     record.reports["outcome"] = calibration_of(eta[group], pair.y[group], weight[group])
+    record.reports["outcome"]["counting_bound"] = _bound(pair, group)
     # The outcome itself has the same mean as its probability, except inside an absolute value.
     eta[other] = pair.y[other]
     if how.form.kinked:
@@ -136,8 +138,14 @@ def _learn_member(pair: Pair, how: ProxySetting, record: _Record) -> tuple[Learn
     p = np.clip(fitted, 1e-12, 1 - 1e-12)
     log_prior = float(np.log(weight[~pair.inside].sum() / weight[pair.inside].sum()))
     record.reports["membership"] = calibration_of(p, s, weight)
+    record.reports["membership"]["counting_bound"] = _bound(pair, np.ones(len(s), dtype=bool))
     record.note("member", member, s, weight, p)
     return member, log_odds(p) + log_prior, log_prior
+
+
+def _bound(pair: Pair, rows: BoolArray) -> float:
+    """Say how far off counting people by their features would be. [wang2019] proposition 5."""
+    return counting_bound(distinct(pair.X[rows]), float(pair.count[rows].sum()))
 
 
 def log_odds(p: FloatArray) -> FloatArray:

@@ -120,6 +120,11 @@ def _separates(block: Block, X: FloatArray, inside: BoolArray) -> bool:
     return one and bool((first[0] != other[0]).any())
 
 
+def distinct(X: FloatArray) -> int:
+    """Count the different rows."""
+    return int(np.unique(_keys(X, X[:, :0])).size)
+
+
 def _keys(X: FloatArray, extra: FloatArray) -> NDArray[np.uint64]:
     """Hash each row's content: rows with equal content meet, and sorting by it forgets their order."""
     out = np.zeros(len(X), dtype=np.uint64)

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand.arrays import FloatArray
-from evenhand.audits.proxy.evidence import Counterfactual, CounterfactualMean, GapPath
+from evenhand.audits.proxy.evidence import Counterfactual, CounterfactualMean, GapPath, LeastGap
 from evenhand.audits.proxy.fits import Cut, Fits, Scorer, log_odds, sample_of
 from evenhand.audits.proxy.options import ProxySetting
 from evenhand.audits.proxy.sample import Pair
 from evenhand.errors import DataError, UsageError
 from evenhand.intake.data import AuditData
+from evenhand.kernels.influence.attainable import Attainable, attainable
 from evenhand.kernels.influence.descent import Pace, Path, descend
 from evenhand.kernels.influence.design import Design
+from evenhand.kernels.influence.functionals import Centre, centre, psi, value
 from evenhand.kernels.influence.nuisance import Learned
 from evenhand.kernels.shared.seeds import RngLike, seed_of, stream
 
@@ -28,7 +30,8 @@ class CounterfactualWeights:
 
     Call it with rows of the group: ``weights(features)`` gives each row's weight, with mean 1 over the
     audited group. `for_data` gives one weight per row of any data, 1 outside the group: a reweighing
-    for training a new model.
+    for training a new model. `influence` and `correction` say of each row how the gap moves with people like it.
+    All of them are about single people, so nothing is computed before they are called.
 
     Parameters
     ----------
@@ -46,6 +49,12 @@ class CounterfactualWeights:
         The model.
     log_prior : float
         Log of the ratio of the reference's to the group's size.
+    at : Centre
+        The means that the influence function is centred at.
+    scale : float
+        Standard deviation of the influence over the audited group, with the gap's sign.
+    attainable : Attainable or None
+        How close any weights can bring the group to the reference.
     """
 
     attribute: str
@@ -58,6 +67,9 @@ class CounterfactualWeights:
     surrogate: Learned | Cut | None
     scorer: Scorer | None
     log_prior: float
+    at: Centre
+    scale: float
+    attainable: Attainable | None
 
     def __call__(self, features: Any, *, score: ArrayLike | None = None) -> FloatArray:
         """Return the weight of rows of the group.
@@ -74,6 +86,61 @@ class CounterfactualWeights:
         -------
         ndarray, shape (rows,)
         """
+        return self.path.multiplier(*self._predicted(features, score))
+
+    def influence(self, features: Any, *, score: ArrayLike | None = None) -> FloatArray:
+        """Return psi(x) of rows of the group: how the signed gap changes as the group gets more people like each.
+
+        Adding a small share of people like x changes the gap, group minus reference, by that share times psi(x).
+        [wang2019] eq. (8) to (12); for a combination of measures the combination of their influences.
+
+        Parameters
+        ----------
+        features, score
+            As in calling.
+
+        Returns
+        -------
+        ndarray, shape (rows,)
+            Mean 0 over the audited group, but for the models: the means come from cross-fitted outcome models, and a
+            row's own value from their average, which knows new rows too.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from evenhand import AuditData, audit_proxy
+        >>> x, group = np.repeat([0.0, 1.0], 200), np.tile(["a", "a", "b", "a"], 100)
+        >>> group[250:] = "b"
+        >>> p = 0.2 + 0.4 * x
+        >>> data = AuditData.from_arrays(score=p, groups={"g": group}, features={"x": x})
+        >>> weights = audit_proxy(data, measure="sp", reference="a").weights["g=b"]
+        >>> weights.influence({"x": [0.0, 1.0]}, score=[0.2, 0.6]).round(3).tolist()
+        [-0.306, 0.094]
+        """
+        return psi(self.at, *self._predicted(features, score))
+
+    def correction(self, features: Any, *, score: ArrayLike | None = None) -> FloatArray:
+        """Return phi(x) of rows of the group: the change of the group's distribution that lowers the gap fastest.
+
+        [wang2019] eq. (6) and (7): minus the influence over its standard deviation. Print lowers the signed gap;
+        this lowers its size, so that a negative gap turns the sign.
+
+        Parameters
+        ----------
+        features, score
+            As in calling.
+
+        Returns
+        -------
+        ndarray, shape (rows,)
+            Mean 0 and standard deviation 1 over the audited group, with the same reserve; NaN where nobody has any
+            influence.
+        """
+        values = self.influence(features, score=score)
+        return -values / self.scale if self.scale else np.full_like(values, np.nan)
+
+    def _predicted(self, features: Any, score: ArrayLike | None) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+        """Return prediction, outcome probability and log ratio of the two densities for rows of the group."""
         columns = self._columns(features)
         X = self.design.encode(columns)
         if score is not None:
@@ -91,7 +158,7 @@ class CounterfactualWeights:
         if self.member is not None:
             p = np.clip(self.member.whole(X), 1e-12, 1 - 1e-12)
             ratio = log_odds(p) + self.log_prior
-        return self.path.multiplier(h, eta, ratio)
+        return h, eta, ratio
 
     def for_data(self, data: AuditData) -> FloatArray:
         """Return one weight per record of a data set: c(x) for the group, 1 for everybody else."""
@@ -159,7 +226,10 @@ def find_weights(
     """
     form = setting.form
     pace = Pace(step=setting.step, max_steps=setting.max_steps, tolerance=setting.tolerance, patience=setting.patience)
-    held = pair.fold == 0
+    held, whole = pair.fold == 0, sample_of(pair, fits, form)
+    at = centre(form, whole)
+    influence = psi(at, whole.h, whole.eta, whole.log_ratio)
+    deviation = float(np.sqrt(whole.weight @ influence**2 / whole.weight.sum()))
     path = descend(form, sample_of(pair, fits, form, ~held), sample_of(pair, fits, form, held), pace)
     return CounterfactualWeights(
         attribute=names[0],
@@ -172,18 +242,23 @@ def find_weights(
         surrogate=fits.sources.h if isinstance(fits.sources.h, Learned | Cut) else None,
         scorer=scorer,
         log_prior=fits.sources.log_prior,
+        at=at,
+        scale=float(np.copysign(deviation, value(form, whole))),
+        attainable=attainable(form, whole),
     )
 
 
-def describe(pair: Pair, fits: Fits, path: Path, features: Mapping[str, NDArray[Any]]) -> Counterfactual:
+def describe(
+    pair: Pair, fits: Fits, weights: CounterfactualWeights, features: Mapping[str, NDArray[Any]]
+) -> Counterfactual:
     """Say what the counterfactual population looks like. [wang2019] table 2.
 
     Parameters
     ----------
     pair, fits : Pair, Fits
         The sample and what was learned on it.
-    path : Path
-        The descent.
+    weights : CounterfactualWeights
+        What the descent ended with.
     features : mapping
         Raw columns of all rows.
 
@@ -191,7 +266,7 @@ def describe(pair: Pair, fits: Fits, path: Path, features: Mapping[str, NDArray[
     -------
     Counterfactual
     """
-    g = pair.inside
+    g, path, least = pair.inside, weights.path, weights.attainable
     weight = pair.weight
     ratio = None if fits.log_ratio is None else fits.log_ratio[g]
     c = path.multiplier(pair.h[g], fits.eta[g], ratio)
@@ -228,6 +303,7 @@ def describe(pair: Pair, fits: Fits, path: Path, features: Mapping[str, NDArray[
         effective_rows=effective,
         rows=int(pair.count[g].sum()),
         stopped=path.stopped,
+        attainable=None if least is None else LeastGap(**asdict(least)),
     )
 
 
