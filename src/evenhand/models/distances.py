@@ -17,10 +17,12 @@ from evenhand.models.input_space import Columns
 from evenhand.models.kernel import is_kernel_machine, kernel_distance
 from evenhand.models.linear import linear_form, plane_distance
 from evenhand.models.moves import Moves
+from evenhand.models.nearest import Towards, joined_towards, plane_towards, put_back, tree_towards
 from evenhand.models.search import search_boundary
 from evenhand.models.tree import is_tree, leaf_boxes, tree_distance
 
-Measured = tuple[FloatArray, dict[str, Any]]  # distances, and how they were measured
+# Distances, how they were measured, and where the nearest points are; None where a distance has no such points.
+Measured = tuple[FloatArray, dict[str, Any], Towards | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -31,6 +33,7 @@ class BoundaryDistance:
     decision: FloatArray  # (n,): the model's decisions
     method: str  # `"linear"`, `"kernel"`, `"tree"` or `"search"`
     described: Mapping[str, Any]  # method, norm, scale and accuracy, for the report
+    towards: Towards | None = None  # from rows to their nearest inputs at the boundary; None where there are none
 
 
 def boundary_distance(
@@ -86,6 +89,7 @@ def boundary_distance(
         distance=np.array([one.distance for one in each])[which, rows],
         decision=np.array([one.decision for one in each])[which, rows],
         described={**coarsest.described, "model": model.name},
+        towards=joined_towards([one.towards for one in each], which),
     )
 
 
@@ -113,7 +117,9 @@ def _measured(
         or _search(ground, unit, moves, seed)
     )
     facts = {"norm": moves.norm, "scale": words, "model": ground.name, **ground.described(), **measured[1]}
-    return BoundaryDistance(distance=measured[0], decision=ground.decision, method=facts["method"], described=facts)
+    return BoundaryDistance(
+        distance=measured[0], decision=ground.decision, method=facts["method"], described=facts, towards=measured[2]
+    )
 
 
 def _linear(ground: Ground, unit: FloatArray, moves: Moves) -> Measured | None:
@@ -137,7 +143,7 @@ def _linear(ground: Ground, unit: FloatArray, moves: Moves) -> Measured | None:
         jumping = {"categorical_columns": len(moves.categorical)}
         described |= jumping if ground.shared else {"jumping_columns": list(moves.categorical)}
         described |= {"delta": moves.delta, "jumps": moves.jumps}
-    return plane_distance(margin, slope, parts, moves), described
+    return plane_distance(margin, slope, parts, moves), described, plane_towards(ground, unit, form, parts, moves)
 
 
 def _kernel(ground: Ground, moves: Moves) -> Measured | None:
@@ -156,7 +162,7 @@ def _kernel(ground: Ground, moves: Moves) -> Measured | None:
     if not ground.shared:
         described["accuracy"] += ", where categories move too"
         described |= {"moving_columns": list(ground.columns), "frozen_columns": []}
-    return kernel_distance(machine, ground.E), described
+    return kernel_distance(machine, ground.E), described, None
 
 
 def _tree(ground: Ground, unit: FloatArray, moves: Moves) -> Measured | None:
@@ -170,14 +176,16 @@ def _tree(ground: Ground, unit: FloatArray, moves: Moves) -> Measured | None:
         return None
     low, high, inside = leaf_boxes(surface.source)
     steps = np.abs(ground.A * unit[:, None]).sum(axis=0)  # 0 for encoded categories: they stay
-    far = tree_distance((low, high), surface.decide(inside) == 1, ground.decision, ground.E, steps, moves.norm)
-    return far, {"method": "tree", "accuracy": "exact"}
+    positive = surface.decide(inside) == 1
+    far = tree_distance((low, high), positive, ground.decision, ground.E, steps, moves.norm)
+    way = tree_towards(ground, (low, high), positive, steps, moves.norm)
+    return far, {"method": "tree", "accuracy": "exact"}, way
 
 
 def _search(ground: Ground, unit: FloatArray, moves: Moves, seed: int) -> Measured:
     if not ground.X.shape[1]:
         nothing = {"method": "search", "accuracy": "nothing moves", "excess_median": 0.0, "excess_high": 0.0}
-        return np.full(len(ground.X), np.inf), nothing
+        return np.full(len(ground.X), np.inf), nothing, None
     searched = search_boundary(
         lambda z, of: ground.decide(z * unit, of),
         lambda z, of: ground.margin(z * unit, of),
@@ -195,4 +203,4 @@ def _search(ground: Ground, unit: FloatArray, moves: Moves, seed: int) -> Measur
     }
     if ground.surface is None:
         described["within"] = "the observed range of each column"
-    return searched.distance, described
+    return searched.distance, described, lambda rows: put_back(ground, rows, searched.point[rows] * unit)

@@ -27,6 +27,7 @@ class Searched:
     """What a search found."""
 
     distance: FloatArray  # (n,): an upper bound of the distance to the boundary
+    point: FloatArray  # (n, d): the point so far away, with the other decision; the row itself where none was found
     # How much shorter, relatively, a search with four times the effort was on some rows: the middle one and the
     # 95 % point.
     excess_median: float
@@ -83,16 +84,17 @@ def search_boundary(
         agrees = bool(np.all((margin == 0) | ((margin > 0) == (decision == 1))))
         smooth = agrees and bool(np.mean(score(Z + 1e-7, everyone) != margin) > 0.5)
     ask = _Ask(decide, score, smooth, decision, shared)
-    nearest = _nearest(ask, Z, everyone, moves)
+    nearest, point = _nearest(ask, Z, everyone, moves)
     if not np.isfinite(nearest).any():
-        return Searched(distance=nearest, excess_median=0.0, excess_high=0.0)
+        return Searched(distance=nearest, point=point, excess_median=0.0, excess_high=0.0)
     picked = stream(seed, "models/search").choice(len(Z), size=min(_CHECKED, len(Z)), replace=False)
-    again = _nearest(ask, Z, picked, replace(moves, starts=4 * moves.starts, rounds=2 * moves.rounds))
+    again, there = _nearest(ask, Z, picked, replace(moves, starts=4 * moves.starts, rounds=2 * moves.rounds))
     reached = np.isfinite(again)
     excess = np.maximum(0.0, 1 - again[reached] / np.maximum(nearest[picked][reached], 1e-300))
     median, high = np.quantile(excess, [0.5, 0.95]) if excess.size else (0.0, 0.0)
-    nearest[picked] = np.minimum(nearest[picked], again)
-    return Searched(distance=nearest, excess_median=float(median), excess_high=float(high))
+    shorter = again < nearest[picked]
+    nearest[picked[shorter]], point[picked[shorter]] = again[shorter], there[shorter]
+    return Searched(distance=nearest, point=point, excess_median=float(median), excess_high=float(high))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,11 +121,12 @@ class _Ask:
         return slope
 
 
-def _nearest(ask: _Ask, Z: FloatArray, ids: IntArray, moves: Moves) -> FloatArray:
+def _nearest(ask: _Ask, Z: FloatArray, ids: IntArray, moves: Moves) -> tuple[FloatArray, FloatArray]:
+    """Return the distance of each row to the nearest point found, and that point."""
     from scipy.spatial import cKDTree
 
     norm, starts = moves.norm, moves.starts
-    best = np.full(len(ids), np.inf)
+    best, nearest = np.full(len(ids), np.inf), Z[ids].copy()
     rows, points = [], []
     for side in (0.0, 1.0):
         own = np.flatnonzero(ask.decision[ids] == side)
@@ -134,7 +137,7 @@ def _nearest(ask: _Ask, Z: FloatArray, ids: IntArray, moves: Moves) -> FloatArra
             rows.append(np.repeat(own, k))
             points.append(others[near.reshape(-1)])
     if not rows and ask.shared:
-        return best
+        return best, nearest
     # All starts of all rows go through the model together: it is called some hundred times, however many rows.
     row = np.concatenate([*rows, np.empty(0, dtype=np.int64)])
     point = np.concatenate([*points, np.empty((0, Z.shape[1]))])
@@ -150,15 +153,18 @@ def _nearest(ask: _Ask, Z: FloatArray, ids: IntArray, moves: Moves) -> FloatArra
         reached, there = _far_starts(ask, Z, ids[lost], norm)
         row, point = np.concatenate([row, lost[reached]]), np.concatenate([point, there])
         if not row.size:
-            return best
+            return best, nearest
     base, of = Z[ids[row]], ids[row]
     point = _shrink(ask, base, point, of)
     for _ in range(moves.rounds):
         point = _restore(ask, base, point, of)
         if ask.smooth or (ask.shared and ask.score is not None):
             point = _slide(ask, base, point, of, norm)
-    np.minimum.at(best, row, length(point - base, norm))
-    return best
+    far = length(point - base, norm)
+    order = np.lexsort((far, row))
+    first = order[np.unique(row[order], return_index=True)[1]]  # the shortest of each row
+    best[row[first]], nearest[row[first]] = far[first], point[first]
+    return best, nearest
 
 
 def _axis_starts(ask: _Ask, Z: FloatArray, ids: IntArray, many: int) -> tuple[IntArray, FloatArray]:

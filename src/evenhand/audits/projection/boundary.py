@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from evenhand.arrays import FloatArray, IntArray
 from evenhand.audits.reference import references
@@ -19,6 +19,7 @@ from evenhand.intake import Attribute, AuditData
 from evenhand.models import audited_model
 from evenhand.models.distances import BoundaryDistance, boundary_distance
 from evenhand.models.moves import Moves
+from evenhand.models.nearest import Towards
 
 Asked = list[tuple[Attribute, int]]  # attributes of one finding, each with the code of its reference group
 
@@ -86,6 +87,9 @@ class Boundary:
     # warnings, notes: for findings, and for the result.
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    # The model's inputs, and where each record would have to go; empty and None where the distance has no such points.
+    inputs: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    towards: Towards | None = None
 
 
 def find_boundary(data: AuditData, model: Any, distance: ArrayLike | str | None, how: Distances, seed: int) -> Boundary:
@@ -191,6 +195,8 @@ def _from_model(data: AuditData, model: Any, how: Distances, seed: int) -> Bound
         described=described,
         notes=tuple(notes),
         warnings=tuple(_doubts(data, measured, how, stuck)),
+        inputs=columns,
+        towards=measured.towards,
     )
 
 

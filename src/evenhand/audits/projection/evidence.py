@@ -102,6 +102,23 @@ class MovedRows(Part):
     distance: tuple[float, ...]
 
 
+class FeatureChange(Part):
+    """How many of the people who would have to change need another value of a feature, and by how much."""
+
+    feature: str
+    from_: int
+    people: int
+    median_change: float  # in the feature's own units; not known for a category
+
+
+class MovedPoints(Part):
+    """The records that would change: the features that do, before and after."""
+
+    record: tuple[int, ...]
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+
+
 class ProjectionEvidence(Evidence):
     """Of the distance to data on which a criterion holds; how distances were made describes itself."""
 
@@ -119,3 +136,5 @@ class ProjectionEvidence(Evidence):
     projected: tuple[ProjectedRate, ...] | None = None
     figure: DistanceHistogram | None = None
     rows: MovedRows | None = None
+    features: tuple[FeatureChange, ...] | None = None
+    points: MovedPoints | None = None

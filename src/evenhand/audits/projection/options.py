@@ -69,6 +69,9 @@ class ProjectionOptions(AuditOptions):
         recorded=False,
     )
     rows: bool = option(False, "Put the records that would have to change into the evidence.")
+    points: bool = option(
+        False, "Put the features of these records, before and after the change, into the evidence; needs `model`."
+    )
     beside: bool = option(
         True, "Put the group audit's tests of the same rates into the evidence; False saves their time."
     )

@@ -38,6 +38,7 @@ from evenhand.audits.projection.evidence import (
     WelchTest,
 )
 from evenhand.audits.projection.options import ProjectionSetting
+from evenhand.audits.projection.points import feature_changes, find_moves, moved_points
 from evenhand.inference.samples import Draws
 from evenhand.intake.data import AuditData
 from evenhand.kernels.transport.limit_law import Law
@@ -71,6 +72,7 @@ def tell(data: AuditData, solved: Solved, sample: Sample, options: ProjectionSet
     changes = describe_changes(conditions, sample, records, share)
     after = projected_rates(conditions, move.moved)
     spread = _spread(solved, below, above)
+    moves = find_moves(sample.boundary, records)
     evidence = replace(
         details,
         statistic=move.cost,
@@ -88,6 +90,8 @@ def tell(data: AuditData, solved: Solved, sample: Sample, options: ProjectionSet
         fact=f"{_rates_sentence(conditions, after)} {sentence(changes, n)}".strip(),
         warnings=(*sample.boundary.warnings, *_warnings(solved, spread, options.alpha)),
         rows=_moved_rows(sample, records, share) if options.rows else None,
+        features=None if moves is None else feature_changes(moves, sample, records),
+        points=moved_points(moves, records) if moves is not None and options.points else None,
     )
     finding = Finding(
         audit="projection",

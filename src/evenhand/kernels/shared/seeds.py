@@ -67,3 +67,25 @@ def stream(seed: int, name: str, block: int = 0) -> np.random.Generator:
     """
     key = (zlib.crc32(name.encode()), block)
     return np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=key)))
+
+
+def published_stream(*seed: int) -> np.random.Generator:
+    """Return the stream that numpy itself makes of seeds, to repeat what was drawn from them elsewhere.
+
+    Examples
+    --------
+    >>> bool(published_stream(1, 2).random() == np.random.default_rng([1, 2]).random())
+    True
+    """
+    return np.random.default_rng(seed)
+
+
+def old_published_stream(seed: int) -> np.random.RandomState:
+    """Return the stream of numpy's old generator, which many published experiments have used.
+
+    Examples
+    --------
+    >>> old_published_stream(123456).randint(0, 100, 3).tolist()
+    [65, 49, 56]
+    """
+    return np.random.RandomState(seed)
