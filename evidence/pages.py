@@ -20,6 +20,8 @@ from scipy import stats
 
 from evenhand import METRICS, mitigation
 from evenhand.audits.registry import AUDITS
+from evenhand.reproductions import KEYS, load_paper, stored_results
+from evenhand.reproductions.page import claims_table
 
 ROOT = Path(__file__).resolve().parent.parent
 LEVELS = {"rejected": 0.05, "rejected_01": 0.01, "rejected_001": 0.001}  # counts in group.json and their levels
@@ -623,8 +625,18 @@ def _range(values: Iterable[int]) -> str:
 
 
 def reproductions() -> str:
-    """Join the claim tables."""
+    """Join the claim tables: computed from the results that travel with the package, or told beside a script."""
     pages = []
+    for key in KEYS:
+        paper, results = load_paper(key), stored_results(key)
+        made = [
+            f"### {key}",
+            paper.title,
+            f"`evenhand reproduce {key}`",
+            claims_table(paper, results).strip(),
+            *paper.notes,
+        ]
+        pages.append("\n\n".join(made) + "\n")
     for readme in sorted((ROOT / "reproductions").glob("*/README.md")):
         text = readme.read_text()
         text = re.sub(r"^(#+) ", r"#\1 ", text, flags=re.MULTILINE)
