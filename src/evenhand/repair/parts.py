@@ -57,7 +57,7 @@ def three_parts(
     >>> import evenhand as eh
     >>> data = eh.datasets.planted(rows=400, rng=0)
     >>> [part.rows.rows_used for part in three_parts(data, data.attributes, (0.5, 0.25, 0.25), 0)]
-    [200, 100, 100]
+    [200, 99, 101]
     """
     assert data.outcome is not None
     keys = np.column_stack([data.outcome, *(a.codes for a in attributes)])

@@ -57,7 +57,7 @@ def stored_results(key: str) -> dict[str, Stored]:
     Examples
     --------
     >>> sorted(stored_results("diciccio2020"))[0]
-    'figure-2'
+    'figure-1'
     """
     place = Path(__file__).parent / key / "stored.json"
     if not place.exists():
