@@ -12,9 +12,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 
 import evenhand as eh
+from evenhand.audits.margin import parse_margin
 from evenhand.mitigation.estimator import About, Mitigator, Training
 from evenhand.models import load_model
-from evenhand.repair.certificate import Certificate, pvalue_of
+from evenhand.repair.certificate import Certificate, pvalue_of, times_rows
 from evenhand.repair.parts import three_parts
 
 
@@ -326,3 +327,30 @@ def test_a_certificate_is_plain_data() -> None:
     result = eh.mitigate(people(2000), methods=["reweighing"], margin=0.3, audits=False, rng=0)
     assert isinstance(result.certificate, Certificate)
     assert json.loads(result.to_json())["schema"] == "evenhand/mitigation/1"
+
+
+@pytest.mark.parametrize(
+    ("estimate", "low", "high", "expected"),
+    [
+        (0.0, -0.1, 0.1, 2.0),  # the interval ends at the margin: more rows are needed
+        (0.1, 0.0, 0.2, None),  # on the margin itself
+        (0.1 - 1e-15, 0.0, 0.2, None),
+        (0.3, 0.2, 0.4, None),  # outside
+        (0.0, -1e-9, 1e-9, 0.0),  # far more rows than needed
+        (0.0, 0.0, 0.0, None),  # no spread at all
+        (0.0, -1.0, 1.0, 200.0),
+    ],
+)
+def test_rows_needed_at_the_edges(estimate: float, low: float, high: float, expected: float | None) -> None:
+    finding = eh.Finding(
+        audit="group",
+        measure="fnr",
+        groups=("g=a", "g=b"),
+        estimate=estimate,
+        interval=eh.Interval(low=low, high=high, level=0.95, kind="score"),
+    )
+    times = times_rows(finding, parse_margin(0.1), 0.05)
+    if expected is None:
+        assert np.isnan(times)
+    else:
+        assert times == pytest.approx(expected, rel=0.2, abs=0.01)

@@ -163,13 +163,13 @@ def compare_groups(
                 Comparison(
                     finding=finding,
                     outside=1.0 if undecided or outside is None else float(outside),
-                    times_rows=math.nan if undecided else _times_rows(finding, margin, target.alpha),
+                    times_rows=math.nan if undecided else times_rows(finding, margin, target.alpha),
                 )
             )
     return tuple(made)
 
 
-def _times_rows(finding: Finding, margin: Margin, alpha: float) -> float:
+def times_rows(finding: Finding, margin: Margin, alpha: float) -> float:
     """Return how many times these rows would show it 4 times in 5, by the normal law; NaN where no number would."""
     if finding.interval is None or not (math.isfinite(finding.interval.low) and math.isfinite(finding.interval.high)):
         return math.nan
@@ -188,7 +188,12 @@ def _times_rows(finding: Finding, margin: Margin, alpha: float) -> float:
         sides = [room / error * math.exp(log_times / 2) - bar for room in (estimate - least, most - estimate)]
         return float(special.ndtr(sides).sum()) - 1 - _POWER
 
-    return math.exp(optimize.brentq(short_of_power, -20, 40))
+    least_log, most_log = -20.0, 40.0
+    if short_of_power(most_log) <= 0:  # an estimate on the margin itself
+        return math.nan
+    if short_of_power(least_log) >= 0:
+        return math.exp(least_log)
+    return math.exp(optimize.brentq(short_of_power, least_log, most_log))
 
 
 def pvalue_of(comparisons: Sequence[Comparison]) -> float:
