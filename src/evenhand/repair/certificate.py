@@ -28,6 +28,7 @@ from scipy import optimize, special
 
 from evenhand.arrays import FloatArray
 from evenhand.audits.group import audit_group
+from evenhand.audits.margin import is_ratio
 from evenhand.inference.limits import Margin
 from evenhand.intake import Attribute, AuditData
 from evenhand.metrics import METRICS
@@ -249,13 +250,20 @@ def _obstacle(step: Step) -> str:
     finding = worst.finding
     if finding.verdict is Verdict.NOT_COMPUTABLE:
         return finding.reason
-    fact = f"{finding.measure} of {' and '.join(finding.groups)} is apart by {finding.estimate:+.3f}"
+    between = " and ".join(finding.groups)
+    fact = f"{finding.measure} between {between} is {amount(finding)}"
     if finding.interval is not None:
-        fact += f", between {finding.interval.low:+.3f} and {finding.interval.high:+.3f}"
+        fact += f", with a {finding.interval.level:.0%} interval from {finding.interval.low:.3f} to "
+        fact += f"{finding.interval.high:.3f}"
     if math.isnan(worst.times_rows):
         return f"{fact}. More rows alone would not show it: a wider margin, other methods or more features might."
     needed = f"{worst.times_rows:.1f} times" if worst.times_rows < 10 else f"{worst.times_rows:,.0f} times"
     return f"{fact}. If that were its true value, {needed} as many people would show it 4 times in 5."
+
+
+def amount(finding: Finding) -> str:
+    """Write an estimate: a difference with its sign, a ratio without."""
+    return f"{finding.estimate:.3f}" if is_ratio(finding.measure) else f"{finding.estimate:+.3f}"
 
 
 def said(margin: Margin) -> float | str:

@@ -11,7 +11,7 @@ from typing import Any
 from evenhand.errors import MissingDependencyError
 from evenhand.files import write_all, write_atomic
 from evenhand.repair.candidates import Candidate
-from evenhand.repair.certificate import Certificate
+from evenhand.repair.certificate import Certificate, amount
 from evenhand.repair.changes import PairedChange, SideBySide
 from evenhand.results import AuditRun, Verdict, printable
 
@@ -77,7 +77,7 @@ class MitigationResult:
         wide = max(len(printable(c.label)) for c in self.candidates)
         lines.append(f"{'candidate':<{wide}} {metric:>18} {'largest difference':>24}  tested")
         for c in sorted(self.candidates, key=lambda c: (c.place is None, c.place)):
-            worst = "" if c.worst is None else f"{c.worst.finding.estimate:+.3f} {c.worst.finding.measure}"
+            worst = "" if c.worst is None else f"{amount(c.worst.finding)} {c.worst.finding.measure}"
             shown = "" if c.performance != c.performance else f"{c.performance:.4f}"
             lines.append(f"{printable(c.label):<{wide}} {shown:>18} {worst:>24}  {_fate(self, c)}")
         return "\n".join(lines)
