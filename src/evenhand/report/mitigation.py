@@ -126,32 +126,43 @@ def _trade_off(result: MitigationResult) -> Chapter:
     )
 
 
-def _scatter(result: MitigationResult, measure: str) -> Figure:
-    """Draw performance against the largest disparity of each candidate on the part to choose on."""
+def _points(result: MitigationResult, measure: str) -> list[dict[str, Any]]:
+    """Return each candidate with the groups that are farthest apart in a measure, on the part to choose on."""
     none = 1.0 if is_ratio(measure) else 0.0
     rows = []
-    margin = None
     for candidate in result.candidates:
-        seen = [c.finding for c in candidate.comparisons if c.finding.measure == measure and c.finding.interval]
-        seen = [f for f in seen if math.isfinite(f.estimate)]
+        seen = [c.finding for c in candidate.comparisons if c.finding.measure == measure]
+        seen = [f for f in seen if f.interval is not None and math.isfinite(f.estimate)]
         if not seen:
             continue
         finding = max(seen, key=lambda f: abs(f.estimate - none))
-        margin = finding.margin
-        assert finding.interval is not None
+        low, high = (finding.interval.low, finding.interval.high) if finding.interval else (math.nan, math.nan)
         rows.append(
             {
                 "label": candidate.label,
                 "fate": _fate(result, candidate),
                 "disparity": number(finding.estimate),
-                "low": number(finding.interval.low),
-                "high": number(finding.interval.high),
+                "low": number(low),
+                "high": number(high),
                 "groups": compared(finding.groups),
                 "performance": number(candidate.performance),
                 "performance_low": number(candidate.performance_low),
                 "performance_high": number(candidate.performance_high),
             }
         )
+    return rows
+
+
+def _margin_lines(result: MitigationResult, measure: str) -> list[dict[str, Any]]:
+    """Return a solid line where groups are alike and dashed ones at the ends of the margin."""
+    margins = {c.finding.margin for k in result.candidates for c in k.comparisons if c.finding.measure == measure}
+    ends = [end for margin in margins if margin is not None for end in margin_ends(measure, margin)]
+    return [rule(1.0 if is_ratio(measure) else 0.0), *(rule(end, dashed=True) for end in ends)]
+
+
+def _scatter(result: MitigationResult, measure: str) -> Figure:
+    """Draw performance against the largest disparity of each candidate on the part to choose on."""
+    rows = _points(result, measure)
     performance = str(result.settings["performance"]).replace("_", " ")
     fates = [f for f in _FATES if any(row["fate"] == f for row in rows)]
     channel = {"field": "fate", "type": "nominal"}
@@ -166,8 +177,7 @@ def _scatter(result: MitigationResult, measure: str) -> Figure:
     tip += [{"field": "disparity", "type": "quantitative", "title": measure, "format": ".4f"}]
     tip += [{"field": "performance", "type": "quantitative", "title": performance, "format": ".4f"}]
     up = {"zero": False}
-    layers: list[dict[str, Any]] = [rule(none)]
-    layers += [rule(end, dashed=True) for end in (margin_ends(measure, margin) if margin is not None else ())]
+    layers = _margin_lines(result, measure)
     layers += [
         {
             "mark": {"type": "rule", "strokeWidth": 1, "opacity": 0.45},
