@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.ensemble import GradientBoostingClassifier
@@ -11,6 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from evenhand.audits.projection import audit_projection
 from evenhand.audits.projection.boundary import Distances
+from evenhand.audits.projection.points import FEWEST, feature_changes
 from evenhand.intake.data import AuditData
 from evenhand.models import adapt
 from evenhand.models.distances import boundary_distance
@@ -101,7 +105,17 @@ def test_rows_stay_untold_by_default_and_typical_changes_are_told(people):
     for line in evidence.features:
         steps = np.subtract(full.after[line.feature], full.before[line.feature])[now == line.from_]
         assert line.people == steps.size
-        assert line.median_change == pytest.approx(np.median(steps))
+        assert line.median_change == pytest.approx(np.median(steps) if steps.size >= FEWEST else math.nan, nan_ok=True)
+
+
+def test_the_middle_change_of_a_few_people_is_not_said():
+    """Fewer than five people: their middle change would be somebody's own."""
+    sample = SimpleNamespace(count=np.ones(6, dtype=int), decision=np.array([0, 0, 0, 0, 0, 1]))
+    before, after = np.zeros(6), np.arange(1.0, 7.0)
+    five, one = feature_changes({"x": (before, after)}, sample, np.arange(6))
+    assert (five.people, five.median_change) == (5, 3.0)
+    assert one.people == 1
+    assert math.isnan(one.median_change)
 
 
 def test_distances_without_a_point_say_nothing_of_features(people):

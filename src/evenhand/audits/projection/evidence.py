@@ -108,7 +108,7 @@ class FeatureChange(Part):
     feature: str
     from_: int
     people: int
-    median_change: float  # in the feature's own units; not known for a category
+    median_change: float  # in the feature's own units; not known for a category, not said of fewer than five people
 
 
 class MovedPoints(Part):

@@ -15,6 +15,7 @@ from evenhand.audits.projection.evidence import FeatureChange, MovedPoints
 Change = dict[str, tuple[NDArray[Any], NDArray[Any]]]  # by feature that changes: values before and after
 
 _SAME = 1e-12  # a change so small beside the value is rounding
+FEWEST = 5  # the middle change of fewer people would say something of single ones
 
 
 def find_moves(boundary: Boundary, records: IntArray) -> Change | None:
@@ -51,7 +52,7 @@ def feature_changes(moves: Change, sample: Sample, records: IntArray) -> tuple[F
                     feature=name,
                     from_=now,
                     people=int(count[who].sum()),
-                    median_change=float(np.median(steps)) if number else math.nan,
+                    median_change=float(np.median(steps)) if steps.size >= FEWEST else math.nan,
                 )
             )
     return tuple(told)
