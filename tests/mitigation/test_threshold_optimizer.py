@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import skops.io
 from fairlearn.postprocessing import ThresholdOptimizer as FairlearnThresholds
 from scipy.optimize import linprog
 from sklearn.ensemble import RandomForestClassifier
@@ -177,13 +178,12 @@ def test_the_group_is_read_from_its_column() -> None:
 
 
 def test_it_is_saved_and_loaded(tmp_path: Any) -> None:
-    skops = pytest.importorskip("skops.io")
     X, y, group = people(300, seed=7)
     method = ThresholdOptimizer().fit(X, y, sensitive_features=group)
-    skops.dump(method, tmp_path / "model.skops")
-    strange = skops.get_untrusted_types(file=tmp_path / "model.skops")
+    skops.io.dump(method, tmp_path / "model.skops")
+    strange = skops.io.get_untrusted_types(file=tmp_path / "model.skops")
     assert strange == ["evenhand.mitigation.threshold_optimizer.ThresholdOptimizer"]
-    loaded = skops.load(tmp_path / "model.skops", trusted=strange)
+    loaded = skops.io.load(tmp_path / "model.skops", trusted=strange)
     np.testing.assert_array_equal(
         loaded.predict(X, sensitive_features=group), method.predict(X, sensitive_features=group)
     )

@@ -104,6 +104,28 @@ def test_the_best_of_those_certified_is_returned_and_testing_stops_at_the_first_
     assert steps[0].pvalue == pvalue_of(steps[0].comparisons)
 
 
+def test_methods_with_the_same_label_are_not_taken_for_each_other() -> None:
+    """Two estimators that differ in their learner only: the one that is tested is the one that is returned."""
+    data = people(6000, gap=0.3)
+    bare = eh.AuditData.from_arrays(
+        outcome=data.outcome,
+        groups={"sex": np.array(data.attribute("sex").labels)[data.attribute("sex").codes]},
+        features={"skill": data.features["skill"]},
+    )
+    methods = [eh.mitigation.MAAT(LogisticRegression(C=c)) for c in (1e-9, 1.0)]
+    result = eh.mitigate(bare, methods=methods, metric="selection_rate", margin=0.4, most_loss=0.5, audits=False, rng=0)
+    labels = [c.label for c in result.candidates]
+    assert len(set(labels)) == len(labels) == 3
+    chosen = next(c for c in result.candidates if c.label == result.chosen)
+    assert result.model is chosen.model
+    assert result.certificate.steps[chosen.place].candidate == result.chosen
+    certify = three_parts(bare, bare.attributes, (0.5, 0.25, 0.25), 0)[2]
+    decision = result.model.predict(pd.DataFrame({"skill": certify.features["skill"]}))
+    codes = certify.attribute("sex").codes
+    tested = result.certificate.steps[chosen.place].comparisons[0].finding.estimate
+    assert decision[codes == 0].mean() - decision[codes == 1].mean() == pytest.approx(tested)
+
+
 def test_the_certificate_is_the_audit_s_own_test_on_the_people_to_certify_on() -> None:
     data = people(8000)
     method = Shift(f=0.0, m=0.6)

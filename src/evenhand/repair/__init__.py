@@ -138,14 +138,14 @@ def mitigate(
         candidate = fit(request, learner, tables[0])
         candidates.append(candidate if candidate.reason else _seen(candidate, choose, tables[1], target, performance))
     if candidates[0].reason:
-        raise DataError(f"The plain learner could not be fitted. {candidates[0].reason}")
+        raise DataError(f"The plain learner, to which every repair is compared, cannot be used. {candidates[0].reason}")
     if all(c.reason for c in candidates[1:]):
         raise DataError(f"No method could be fitted. {candidates[1].reason}")
     candidates = _ordered(candidates, most_loss, performance)
     say("certifying")
     steps = _tested(candidates, certify, tables[2], target)
-    certified = [s.candidate for s in steps if s.certified]
-    chosen = next((c for c in candidates if certified and c.label == certified[-1]), None)
+    last = sum(s.certified for s in steps) - 1  # the tests follow the places, and stop at the first failure
+    chosen = next((c for c in candidates if c.place is not None and c.place == last), None)
     plain = candidates[0]
     notes = _notes(chosen, learner)
     made: dict[str, Any] = {"disparities": (), "performance": (), "before": None, "after": None, "compared": ()}
@@ -231,8 +231,11 @@ def _check(data: AuditData, learner: Any, performance: str, alpha: float, most_l
 
 
 def _seen(candidate: Candidate, part: AuditData, table: Training, target: Target, performance: str) -> Candidate:
-    """Look at a candidate on the part to choose on."""
-    decision = decide(candidate.model, table)
+    """Look at a candidate on the part to choose on; one that cannot decide about these people is left out."""
+    try:
+        decision = decide(candidate.model, table)
+    except DataError as problem:
+        return replace(candidate, reason=str(problem))
     if np.unique(decision).size < 2:
         return replace(candidate, reason="It decides the same about everybody.")
     value, error = _performance(part, decision, performance)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from evenhand.errors import DataError, MissingDependencyError, UsageError, near_
 from evenhand.intake import Attribute, AuditData
 from evenhand.mitigation.estimator import check_training, fit_learner, probability_of
 from evenhand.models.input_space import as_frame
-from evenhand.repair.certificate import Comparison, pvalue_of
+from evenhand.repair.certificate import Comparison, finite, pvalue_of
 
 PLAIN = "plain learner"
 _EQUALITIES = {"selection_rate": "demographic_parity", "fnr": "tpr_parity", "tpr": "tpr_parity"}
@@ -70,9 +70,9 @@ class Candidate:
             "method": self.method,
             "settings": {k: v if isinstance(v, int | float | str | None) else str(v) for k, v in self.settings.items()},
             "seconds": round(self.seconds, 3),
-            "performance": _plain(self.performance),
-            "performance_low": _plain(self.performance_low),
-            "performance_high": _plain(self.performance_high),
+            "performance": finite(self.performance),
+            "performance_low": finite(self.performance_low),
+            "performance_high": finite(self.performance_high),
             "comparisons": [c.to_dict() for c in self.comparisons],
             "place": self.place,
             "reason": self.reason,
@@ -123,7 +123,17 @@ def requests_of(
             made.append(Request(method=type(method).__name__, settings=_own_settings(method), estimator=clone(method)))
         else:
             raise UsageError(f"`methods` takes words or estimators; got {type(method).__name__}.")
-    return tuple(_given(request, learner, table, seed) for request in made)
+    return tuple(_given(request, learner, table, seed) for request in _told_apart(made))
+
+
+def _told_apart(requests: Sequence[Request]) -> list[Request]:
+    """Return the requests with a number where two would have the same label, so that a label names one model."""
+    seen: dict[str, int] = {}
+    made = []
+    for request in requests:
+        number = seen[request.label] = seen.get(request.label, 0) + 1
+        made.append(request if number == 1 else replace(request, method=f"{request.method} #{number}"))
+    return made
 
 
 def _constraint(metrics: Sequence[str]) -> str:
@@ -249,7 +259,3 @@ def score(model: Any, table: Training) -> FloatArray:
 def _first(error: Exception) -> str:
     """Return the first line of what an exception says."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
-
-
-def _plain(value: float) -> float | None:
-    return value if np.isfinite(value) else None

@@ -78,9 +78,9 @@ class Comparison:
         return {
             "measure": self.finding.measure,
             "groups": list(self.finding.groups),
-            "estimate": _plain(self.finding.estimate),
-            "low": None if interval is None else _plain(interval.low),
-            "high": None if interval is None else _plain(interval.high),
+            "estimate": finite(self.finding.estimate),
+            "low": None if interval is None else finite(interval.low),
+            "high": None if interval is None else finite(interval.high),
             "margin": self.finding.margin,
             "pvalue_outside": self.outside,
         }
@@ -271,5 +271,6 @@ def said(margin: Margin) -> float | str:
     return f"ratio:{margin.value:g}" if margin.ratio else margin.value
 
 
-def _plain(value: float) -> float | None:
+def finite(value: float) -> float | None:
+    """Return a number that JSON can hold, None for any other."""
     return value if math.isfinite(value) else None
