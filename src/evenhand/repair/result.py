@@ -70,16 +70,37 @@ class MitigationResult:
         """`equivalent` when a model is certified, `inconclusive` when none is."""
         return self.certificate.verdict
 
+    def fate(self, candidate: Candidate) -> str:
+        """Return what became of a candidate: chosen, certified, not certified or not tested."""
+        if candidate.label == self.chosen:
+            return "chosen"
+        tested = {step.candidate: step.certified for step in self.certificate.steps}
+        if candidate.label not in tested:
+            return "not tested"
+        return "certified" if tested[candidate.label] else "not certified"
+
+    def why(self, candidate: Candidate) -> str:
+        """Say why a candidate was taken or left."""
+        if candidate.reason:
+            return candidate.reason
+        fate = self.fate(candidate)
+        if fate != "not tested":
+            pvalue = {step.candidate: step.pvalue for step in self.certificate.steps}[candidate.label]
+            return f"{fate} (p {pvalue:.3g})"
+        if candidate.place is None:
+            return "not tested: another one looks safer and performs at least as well"
+        return "not tested: testing stopped before its turn"
+
     def __str__(self) -> str:
         """Return the answer in words and a table of what was tried."""
         lines = [self.certificate.reason, ""]
         metric = self.settings["performance"]
         wide = max(len(printable(c.label)) for c in self.candidates)
-        lines.append(f"{'candidate':<{wide}} {metric:>18} {'largest difference':>24}  tested")
+        lines.append(f"{'candidate':<{wide}} {metric:>18} {'largest difference':>24}  result")
         for c in sorted(self.candidates, key=lambda c: (c.place is None, c.place)):
             worst = "" if c.worst is None else f"{amount(c.worst.finding)} {c.worst.finding.measure}"
             shown = "" if c.performance != c.performance else f"{c.performance:.4f}"
-            lines.append(f"{printable(c.label):<{wide}} {shown:>18} {worst:>24}  {_fate(self, c)}")
+            lines.append(f"{printable(c.label):<{wide}} {shown:>18} {worst:>24}  {printable(self.why(c))}")
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -176,13 +197,3 @@ class MitigationResult:
             raise MissingDependencyError("Saving a model needs skops: pip install evenhand[mitigation].") from error
         skops.io.dump(self.model, model)
         return (*texts, model)
-
-
-def _fate(result: MitigationResult, candidate: Candidate) -> str:
-    if candidate.reason:
-        return printable(candidate.reason)
-    for step in result.certificate.steps:
-        if step.candidate == candidate.label:
-            chosen = ", chosen" if candidate.label == result.chosen else ""
-            return f"certified (p {step.pvalue:.3g}){chosen}" if step.certified else f"not shown (p {step.pvalue:.3g})"
-    return "not reached" if candidate.place is not None else "another is safer and performs at least as well"

@@ -8,7 +8,6 @@ from typing import Any
 
 from evenhand.audits.margin import is_ratio, margin_ends
 from evenhand.metrics import METRICS
-from evenhand.repair.candidates import Candidate
 from evenhand.repair.changes import PairedChange
 from evenhand.repair.result import MitigationResult
 from evenhand.report.bibliography import SOURCES
@@ -140,7 +139,7 @@ def _points(result: MitigationResult, measure: str) -> list[dict[str, Any]]:
         rows.append(
             {
                 "label": candidate.label,
-                "fate": _fate(result, candidate),
+                "fate": result.fate(candidate),
                 "disparity": number(finding.estimate),
                 "low": number(low),
                 "high": number(high),
@@ -223,25 +222,6 @@ def _scatter(result: MitigationResult, measure: str) -> Figure:
         height=300,
         legend=list(zip(fates, colours, strict=True)),
     )
-
-
-def _fate(result: MitigationResult, candidate: Candidate) -> str:
-    if candidate.label == result.chosen:
-        return "chosen"
-    for step in result.certificate.steps:
-        if step.candidate == candidate.label:
-            return "certified" if step.certified else "not certified"
-    return "not tested"
-
-
-def _why(result: MitigationResult, candidate: Candidate) -> str:
-    """Say why a candidate was taken or left."""
-    fate = _fate(result, candidate)
-    if fate != "not tested":
-        return fate
-    if candidate.place is None:
-        return "not tested: another one looks safer and performs at least as well"
-    return "not tested: testing stopped before its turn"
 
 
 def _changed(result: MitigationResult) -> Chapter:
@@ -385,7 +365,7 @@ def _tried(result: MitigationResult) -> Chapter:
                 None if worst is None else worst.finding.measure,
                 None if worst is None else worst.finding.estimate,
                 f"{c.seconds:.1f}",
-                c.reason or _why(result, c),
+                result.why(c),
             )
         )
     performance = str(result.settings["performance"]).replace("_", " ").capitalize()
