@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.arrays import FloatArray
 from evenhand.datasets.files import table
-
-Columns = dict[str, NDArray[Any]]
+from evenhand.generators.columns import Columns
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -35,16 +35,20 @@ class Case:
     privileged: str
     unprivileged: str
     columns: Columns
-    outcome: NDArray[np.float64]
+    outcome: FloatArray
 
 
-def _plain(columns: Columns, drop: tuple[str, ...]) -> Columns:
+def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    return np.array([value is None for value in values])
+
+
+def _plain(columns: Columns, drop: tuple[str, ...]) -> dict[str, NDArray[Any]]:
     out = {}
     for name, values in columns.items():
         if name in drop:
             continue
         if values.dtype == object:
-            values = np.where(np.equal(values, None), "unknown", values).astype(str)
+            values = np.where(_missing(values), "unknown", values).astype(str)
         elif values.dtype.kind == "f":
             values = np.where(np.isnan(values), np.nanmedian(values), values)
         elif values.dtype.kind == "b":
@@ -73,7 +77,7 @@ def _case(
 
 def _adult(attribute: str) -> Case:
     t = table("adult")
-    complete = ~np.logical_or.reduce([np.equal(t[n], None) for n in ("workclass", "occupation", "native_country")])
+    complete = ~np.logical_or.reduce([_missing(t[n]) for n in ("workclass", "occupation", "native_country")])
     keep = complete & np.isin(t["race"].astype(str), ["White", "Black"]) if attribute == "race" else complete
     labels = ("White", "Black") if attribute == "race" else ("Male", "Female")
     privileged = t[attribute].astype(str) == labels[0]

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
@@ -16,11 +17,14 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 
-FloatArray = NDArray[np.float64]
-NAMES = ("dnn", "lr", "svm", "rf")
+from evenhand.arrays import FloatArray
+from evenhand.generators.columns import Columns
+from evenhand.kernels.shared.seeds import published_stream
+from evenhand.reproductions.monjezi2025.cases import Case
+from evenhand.reproductions.paper import Settings
 
 
-def _prepare(columns: dict[str, NDArray[Any]]) -> Any:
+def _prepare(columns: Columns) -> Any:
     numbers = [n for n, c in columns.items() if c.dtype.kind in "iuf"]
     texts = [n for n in columns if n not in numbers]
     return ColumnTransformer(
@@ -31,7 +35,7 @@ def _prepare(columns: dict[str, NDArray[Any]]) -> Any:
     )
 
 
-class Network(ClassifierMixin, BaseEstimator):
+class Network(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """The paper's fully connected network on numbers; the last two units give its score by softmax.
 
     Six narrow layers of ReLU sometimes die and give everybody one score; training then starts again with another seed.
@@ -77,7 +81,7 @@ class Network(ClassifierMixin, BaseEstimator):
         loss = nn.CrossEntropyLoss(reduction="none")
         batches = math.ceil(len(label) / self.batch)
         for _ in range(max(self.epochs, math.ceil(self.least_steps / batches))):
-            for rows in torch.randperm(len(label)).split(self.batch):
+            for rows in torch.split(torch.randperm(len(label)), self.batch):
                 adam.zero_grad()
                 (loss(self.net_(x[rows]), label[rows]) * w[rows]).mean().backward()
                 adam.step()
@@ -88,18 +92,18 @@ class Network(ClassifierMixin, BaseEstimator):
 
         with torch.no_grad():
             x = torch.as_tensor(np.asarray(X), dtype=torch.float32)
-            return torch.softmax(self.net_(x).double(), dim=1).numpy()
+            return np.asarray(torch.softmax(self.net_(x).double(), dim=1).numpy())
 
     def predict(self, X: FloatArray) -> NDArray[Any]:
         """Return the likelier class of each row."""
-        return self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.predict_proba(X).argmax(axis=1))
 
 
-def learner(name: str, columns: dict[str, NDArray[Any]], config: dict[str, Any], seed: int) -> Any:
+def learner(name: str, columns: Columns, settings: Settings, seed: int) -> Any:
     """Return one of the four models with its library's defaults, not fitted, behind the coding of the columns."""
     inner: Any
     if name == "dnn":
-        inner = Network(**config["network"] | {"layers": tuple(config["network"]["layers"])}, seed=seed)
+        inner = Network(**{**settings["network"], "layers": tuple(settings["network"]["layers"])}, seed=seed)
     elif name == "svm":  # Platt's sigmoid makes its margin a probability
         inner = CalibratedClassifierCV(SVC(), ensemble=False, cv=3)
     else:
@@ -107,10 +111,19 @@ def learner(name: str, columns: dict[str, NDArray[Any]], config: dict[str, Any],
     return Pipeline([("numbers", _prepare(columns)), ("model", inner)])
 
 
-def train(name: str, frame: Any, outcome: FloatArray, config: dict[str, Any], weight: FloatArray | None = None) -> Any:
-    """Fit one of the four models; the network with weights if there are any."""
+def split(case: Case, settings: Settings) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rows to train on and the others."""
+    order = published_stream(settings["seed"]).permutation(len(case.outcome))
+    cut = int(settings["train_share"] * len(order))
+    return order[:cut], order[cut:]
+
+
+def fitted(case: Case, name: str, settings: Settings) -> tuple[Any, float]:
+    """Train a model; return it and its accuracy on the other rows."""
+    rows, rest = split(case, settings)
     if name == "svm":
-        most = config["svm"]["rows"]
-        frame, outcome = frame[:most], outcome[:most]
-    made = learner(name, {n: frame[n].to_numpy() for n in frame}, config, config["seed"])
-    return made.fit(frame, outcome, **({} if weight is None else {"model__sample_weight": weight}))
+        rows = rows[: settings["svm_rows"]]
+    frame = pd.DataFrame(case.columns)
+    model = learner(name, case.columns, settings, settings["seed"])
+    model.fit(frame.iloc[rows].reset_index(drop=True), case.outcome[rows])
+    return model, float((model.predict(frame.iloc[rest].reset_index(drop=True)) == case.outcome[rest]).mean())
