@@ -97,7 +97,7 @@ PAPER = Paper(
             run=tails.run_table_iv,
             settings=tails.SETTINGS,
             short=tails.SHORT,
-            minutes=30,
+            minutes=20,
             data=tuple(name for name in DATA if name != "adult"),
             packages=_LEARNED,
             claims=tail_claims.claims_of_table_iv,

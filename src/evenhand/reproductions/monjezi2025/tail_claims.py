@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from evenhand.reproductions.monjezi2025.printed import TYPES, VALID_TAILS
-from evenhand.reproductions.monjezi2025.tail_counts import LIMIT, READINGS, Cell, counted, ends, spread, totals
+from evenhand.reproductions.monjezi2025.tail_counts import (
+    LIMIT,
+    READINGS,
+    Cell,
+    counted,
+    ends,
+    spread,
+    totals,
+    totals_by_model,
+)
 from evenhand.reproductions.paper import Claim, Result, Settings, near
 
 
@@ -99,7 +108,11 @@ def _of(count: float, total: int) -> str:
 def _over_seeds(result: Result, *names: str) -> str:
     """Say how a count varies with the split and the seed of the training."""
     values = totals(result, *names)
-    return f" Over {len(values)} splits and seeds: {', '.join(map(str, values))}." if len(values) > 1 else ""
+    said = f" Over {len(values)} splits and seeds: {', '.join(map(str, values))}." if len(values) > 1 else ""
+    for kind, own in totals_by_model(result, *names).items():
+        if len(own) > len(values):
+            said += f" {kind} alone over {len(own)}: {', '.join(map(str, own))}."
+    return said
 
 
 def _valid_claim(result: Result, reading: str) -> Claim:
@@ -113,7 +126,7 @@ def _valid_claim(result: Result, reading: str) -> Claim:
         ours=f"{_of(counted(first, f'{name}: valid'), total)}; mean over seeds {100 * mean / total:.1f} % ± "
         f"{100 * error / total:.1f}",
         reached=near(VALID_TAILS, mean / total, error / total),
-        rule="within three standard errors of one run beside the mean of ours over splits and seeds",
+        rule="within three standard errors of one run beside the mean of ours; spread over splits and seeds, by model",
         remark=f"{counted(first, f'{name}: heavy')} heavy, {counted(first, f'{name}: never passes')} never pass; "
         "made-up rows "
         f"count as people in {counted(first, f'{name}: with made-up rows')} tails."

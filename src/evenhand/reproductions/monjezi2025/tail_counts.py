@@ -144,13 +144,27 @@ def totals(result: Result, *names: str) -> list[int]:
     return [sum(counted(cells, name) for name in names) for cells in runs if len(cells) == len(result["cells"]["0"])]
 
 
-def spread(result: Result, *names: str) -> tuple[float, float]:
-    """Return the mean of a count of tails over the complete runs, and the error of one run beside it.
+def totals_by_model(result: Result, *names: str) -> dict[str, list[int]]:
+    """Return the same for each model alone, in each run that has it."""
+    by_model: dict[str, list[int]] = {}
+    for cells in result["cells"].values():
+        for kind in dict.fromkeys(key.split()[0] for key in cells):
+            own = {key: cell for key, cell in cells.items() if key.startswith(f"{kind} ")}
+            by_model.setdefault(kind, []).append(sum(counted(own, name) for name in names))
+    return by_model
 
-    With one run the binomial error takes the place of the spread.
+
+def spread(result: Result, *names: str) -> tuple[float, float]:
+    """Return the mean of a count of tails over seeds, and the error of one run beside it.
+
+    Both are added up over the models, each with as many runs as there are of it. For a model with one run the binomial
+    error takes the place of the spread.
     """
-    values = totals(result, *names)
-    of = counted(result["cells"]["0"], "tails")
-    if len(values) == 1:
-        return float(values[0]), math.sqrt(values[0] * (1 - values[0] / of))
-    return float(np.mean(values)), float(np.std(values, ddof=1)) * math.sqrt(1 + 1 / len(values))
+    mean = variance = 0.0
+    tails = totals_by_model(result, "tails")
+    for kind, values in totals_by_model(result, *names).items():
+        share = values[0] / max(tails[kind][0], 1)
+        one = float(np.var(values, ddof=1)) if len(values) > 1 else values[0] * max(1 - share, 0.0)
+        mean += float(np.mean(values))
+        variance += one * (1 + 1 / len(values))
+    return mean, math.sqrt(variance)
