@@ -265,13 +265,14 @@ def claims_of_figure_3(result: Result, settings: Settings) -> list[Claim]:
     distance = result["distance"]
     if "tvae" not in distance:
         return []
+    others = min(value for kind, value in distance.items() if kind != "tvae")
     return [
         Claim(
             claim="TVAE's rows align with the real ones on COMPAS",
             printed="digits lost",
             ours=", ".join(f"{MAKERS[kind]} {value:.4f}" for kind, value in distance.items()),
-            reached="yes" if distance["tvae"] == min(distance.values()) else "no",
-            rule="energy distance from the real rows in the plane: TVAE's is the smallest",
+            reached="yes" if 2 * distance["tvae"] <= others else "in part" if distance["tvae"] < others else "no",
+            rule="energy distance from the real rows in the plane: at most half of the others'; in part: the smallest",
             remark="CTGAN's and TVAE's rows both lie among the real ones; random rows do not.",
         )
     ]
