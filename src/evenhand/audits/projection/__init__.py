@@ -44,6 +44,7 @@ import numpy as np
 
 from evenhand.arrays import FloatArray, IntArray
 from evenhand.audits.finding import Raw, columns_of
+from evenhand.audits.needs import check_independent
 from evenhand.audits.options import complete, record, with_options
 from evenhand.audits.projection.boundary import Asked, Sample, as_distances, find_boundary, questions
 from evenhand.audits.projection.changes import Laws, Solved
@@ -89,6 +90,7 @@ def audit_projection(data: AuditData, asked: ProjectionOptions) -> AuditResult:
     >>> str(found[0].verdict), found.evidence[0].changes.people
     ('disparity', 109)
     """
+    check_independent(data, "The projection audit")
     setting, findings, sample = _prepare(data, asked)
     below, above = setting.band
     raw: list[Raw] = []
