@@ -1,25 +1,25 @@
-"""K samples against the best of them, which is chosen by the same data, and that is paid for.
+"""K rates against the best of them, which is chosen by the same data, and that is paid for.
 
-With values p_1, ..., p_K the ratio to the best is rho_a = p_a / max_b p_b = min_b p_a / p_b. So each statement about rho_a
-is one about pairs, and holds whichever sample is the best:
+With rates p_1, ..., p_K the ratio to the best is rho_a = p_a / max_b p_b = min_b p_a / p_b. So each statement about
+rho_a is one about pairs, and holds whichever sample is the best:
 
 * rho_a lies below a value r as soon as *some* p_a / p_b does. All K - 1 pairs are looked at and the smallest p-value
   counts, so it is compared with the law of the largest of K - 1 statistics. They all contain p_a. The more of their
   variance it makes up, the more alike they are and the less the choice costs: a small sample among large ones pays
-  next to nothing, a large one among small ones what Bonferroni asks. Their dependence is that of the normal law, the
-  p-values keep their own.
+  next to nothing. Their dependence is that of the normal law, the p-values keep their own. No p-value exceeds K / 2
+  times the smallest of its pairs'.
 * rho_a lies above r only if *every* p_a / p_b does: an intersection-union test, which needs no correction.
 
-The interval inverts both. The p-value of one sample is two-sided, and the best sample itself is not tested, so a
-family-wise correction of the others over all K - 1 holds its level: of K equal values the chance that some p-value is
-at most alpha / (K - 1) is at most alpha K / (2 K - 2). Differences p_a - max_b p_b are treated alike.
+The interval inverts both. The sample seen to be best is not tested; the K - 1 others are corrected for their number
+elsewhere. So a false finding has probability at most alpha: with all rates equal, K / 2 times K - 1 is Bonferroni over
+all K (K - 1) / 2 pairs, and the law of the largest, taken where it asks for less, leaves each of K samples a chance
+of at most alpha / (2 K - 2) to be falsely found worse. Differences p_a - max_b p_b are treated alike.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Protocol, cast
 
 import numpy as np
 from scipy import special
@@ -29,7 +29,7 @@ from evenhand.inference.limits import crossing
 from evenhand.inference.rates.equivalence import EXACT_TRIALS, exact_equivalence
 from evenhand.inference.rates.samples import RateSamples
 from evenhand.inference.rates.weighted import WeightedRateSamples
-from evenhand.inference.samples import Draws, Samples
+from evenhand.inference.samples import Draws
 from evenhand.kernels.counts.binomial import ratio_interval, score_interval
 from evenhand.kernels.counts.rate_lines import Edge
 
@@ -42,12 +42,10 @@ _MOST_SHARED = 0.99
 _TINY = 1e-13
 # Levels at which the pairs that decide are looked for, and how many are kept at each.
 _LEVELS, _KEPT = (0.95, 0.9999), 2
+_DRAWS = Draws()  # nothing is drawn
 
 
-class _Pairs(Protocol):
-    """What is asked of samples: the p-value against "the difference (or ratio) lies in [low, high]"."""
-
-    def beyond(self, a: int, b: int, *, low: float, high: float, ratio: bool, draws: Draws) -> float: ...
+Rates = RateSamples | WeightedRateSamples
 
 
 def largest_pvalue(pvalue: float, shared: FloatArray) -> float:
@@ -63,15 +61,16 @@ def largest_pvalue(pvalue: float, shared: FloatArray) -> float:
     Returns
     -------
     float
-        Between the p-value and `m` times it.
+        Between the p-value and `(m + 1) / 2` times it, which is enough where of all `m + 1` samples only the one that
+        is best is not tested.
 
     Examples
     --------
     >>> round(largest_pvalue(0.01, np.zeros(4)), 4), round(largest_pvalue(0.01, np.full(4, 0.99)), 4)
-    (0.0397, 0.0146)
+    (0.025, 0.0146)
     """
-    most = min(len(shared) * pvalue, 1.0)
-    if len(shared) < 2 or most < _TINY or most >= 1 and pvalue >= 1:
+    most = min((len(shared) + 1) / 2 * pvalue, 1.0)
+    if len(shared) < 2 or most < _TINY or pvalue >= 1:
         return most
     load = np.minimum(shared, _MOST_SHARED)
     bar = -special.ndtri(pvalue / 2)
@@ -80,44 +79,46 @@ def largest_pvalue(pvalue: float, shared: FloatArray) -> float:
 
 
 class Best:
-    """Samples compared with the highest of their values.
+    """Rates compared with the highest of them.
 
     Parameters
     ----------
-    samples : Samples
-        Proportions, plain or weighted, or any other with a test of every difference and ratio.
+    samples : RateSamples or WeightedRateSamples
+        The rates.
     ratio : bool
-        Whether the value is divided by the highest one; otherwise that is subtracted.
-    draws : Draws
-        How reference distributions are made.
+        Whether a rate is divided by the highest one; otherwise that is subtracted.
+    among : sequence of int, optional
+        The samples compared; by default all.
 
     Attributes
     ----------
     members : tuple of int
-        The samples that have a value.
+        Those of them that have a value.
     highest : int
-        The one whose value is highest here, the first of several.
+        The one whose rate is highest here, the first of several.
 
     Examples
     --------
-    >>> best = Best(RateSamples.from_counts([45, 70, 12], [150, 175, 60]), ratio=True, draws=Draws())
+    >>> best = Best(RateSamples.from_counts([45, 70, 12], [150, 175, 60]), ratio=True)
     >>> best.highest, round(best.estimate(2), 3)
     (1, 0.5)
     >>> [round(end, 3) for end in best.interval(2, 0.95)[:2]]
-    [0.288, 0.868]
+    [0.288, 0.861]
     >>> round(best.pvalue(2, 1.0), 4), round(best.pvalue(2, 0.8), 4)
-    (0.0121, 0.1081)
+    (0.0103, 0.1046)
     """
 
-    def __init__(self, samples: Samples, *, ratio: bool, draws: Draws) -> None:
-        self.samples, self.ratio, self.draws = samples, ratio, draws
-        self.members = tuple(k for k, why in enumerate(samples.reason) if not why)
+    def __init__(self, samples: Rates, *, ratio: bool, among: Sequence[int] | None = None) -> None:
+        self.samples, self.ratio = samples, ratio
+        compared = range(len(samples.reason)) if among is None else among
+        self.members = tuple(k for k in compared if not samples.reason[k])
         self.highest = max(self.members, key=lambda k: (float(samples.estimate[k]), -k), default=-1)
-        self._none = 1.0 if ratio else 0.0
+        self._none = 1.0 if ratio else 0.0  # the value of the best itself
+        self._f1 = isinstance(samples, RateSamples) and samples.transformed
         self._kept: dict[tuple[int, bool], list[int]] = {}
 
     def estimate(self, a: int) -> float:
-        """Return the value over the highest one, or minus it; NaN for the ratio where all values are 0."""
+        """Return the rate over the highest one, or minus it; NaN for the ratio where all rates are 0."""
         own, top = float(self.samples.estimate[a]), float(self.samples.estimate[self.highest])
         return own - top if not self.ratio else own / top if top > 0 else math.nan
 
@@ -133,11 +134,9 @@ class Best:
     def interval(self, a: int, level: float) -> tuple[float, float, str]:
         """Return low, high and kind of the interval; it leaves a value out just when the p-value there is small."""
         estimate = self.estimate(a)
-        lows = [
-            self.samples.interval(a, b, level=level, ratio=self.ratio, draws=self.draws)
-            for b in self._rivals(a, lowest=True)
-        ]
-        low, _, kind = min(lows)
+        rivals = self._rivals(a, lowest=True)
+        ends = [self.samples.interval(a, b, level=level, ratio=self.ratio, draws=_DRAWS) for b in rivals]
+        low, _, kind = min(ends)
         high = self._none
         if estimate < high:
             high = crossing(lambda at: self.pvalue(a, at) > 1 - level, estimate, high, tolerance=1e-9)
@@ -145,24 +144,23 @@ class Best:
 
     def _below(self, a: int, b: int, at: float) -> float:
         """Return the two-sided p-value of one pair against "it is at least `at`"."""
-        pairs = cast(_Pairs, self.samples)
-        return pairs.beyond(a, b, low=at, high=math.inf, ratio=self.ratio, draws=self.draws)
+        if at == self._none:  # the test of equality, which the limits pass through
+            less = self.samples.estimate[a] < self.samples.estimate[b]
+            return self.samples.test(a, b, _DRAWS).pvalue if less else 1.0
+        return self.samples.beyond(a, b, low=at, high=math.inf, ratio=self.ratio, draws=_DRAWS)
 
     def _above(self, a: int, b: int, at: float) -> float:
         """Return the one-sided p-value of one pair against "it is at most `at`"."""
-        pairs, samples = cast(_Pairs, self.samples), self.samples
         low = 0.0 if self.ratio else -math.inf
-        both = pairs.beyond(a, b, low=low, high=at, ratio=self.ratio, draws=self.draws)
+        both = self.samples.beyond(a, b, low=low, high=at, ratio=self.ratio, draws=_DRAWS)
         if both >= 1:
             return 1.0
-        if not isinstance(samples, RateSamples | WeightedRateSamples):
-            return both / 2
-        x, n = samples.successes[[a, b]].tolist(), samples.trials[[a, b]].tolist()
+        x, n = self.samples.successes[[a, b]].tolist(), self.samples.trials[[a, b]].tolist()
         if min(n) > EXACT_TRIALS:
             return both / 2
-        f1 = isinstance(samples, RateSamples) and samples.transformed
         # Half of a two-sided exact p-value may be too small for one side.
-        return max(both / 2, exact_equivalence((x[0], x[1]), (n[0], n[1]), at, math.inf, ratio=self.ratio, f1=f1))
+        one = exact_equivalence((x[0], x[1]), (n[0], n[1]), at, math.inf, ratio=self.ratio, f1=self._f1)
+        return max(both / 2, one)
 
     def _others(self, a: int) -> list[int]:
         return [b for b in self.members if b != a]
@@ -174,7 +172,7 @@ class Best:
         wider, never too narrow.
         """
         samples, others = self.samples, self._others(a)
-        if not isinstance(samples, RateSamples | WeightedRateSamples) or len(others) <= _KEPT:
+        if len(others) <= _KEPT:
             return others
         if (a, lowest) not in self._kept:
             pairs = np.array([[a, b] for b in others])
@@ -187,12 +185,9 @@ class Best:
         return self._kept[a, lowest]
 
     def _shared(self, a: int, at: float) -> FloatArray:
-        """Return how much of each pair's statistic is the part of sample `a`; 0 where that is not known."""
+        """Return the correlation of each pair's statistic with the part of sample `a` in it."""
         samples, others = self.samples, self._others(a)
-        if not isinstance(samples, RateSamples | WeightedRateSamples):
-            return np.zeros(len(others))
-        f1 = isinstance(samples, RateSamples) and samples.transformed
-        edge = Edge(max(at, 1e-9) if self.ratio else at, self.ratio, f1)
+        edge = Edge(max(at, 1e-9) if self.ratio else at, self.ratio, self._f1)
         members = list(self.members)
         off = 0.5 / (1 + float(samples.trials[members].sum()))
         other = np.clip(samples.successes[members].sum() / samples.trials[members].sum(), off, 1 - off)
