@@ -4,7 +4,7 @@ The tables have the sizes of published bias audits: 5 to 14 groups of 20 to 100,
 
 python calibration/best.py [--replications 400]     # ten minutes on one core; writes calibration/best.json
 
-Designs that are stored with as many replications are not simulated again.
+Designs that are stored with at least as many replications are not simulated again.
 """
 
 from __future__ import annotations
@@ -223,22 +223,19 @@ def main() -> None:
     parser.add_argument("--replications", type=int, default=400)
     words = parser.parse_args()
     path = HERE / "best.json"
-    kept = {row["design"]: row for row in json.loads(path.read_text())["rows"]} if path.exists() else {}
-    rows = []
-    for design in grid():
-        row = kept.get(design.name)
-        if row is None or row["replications"] != words.replications:
-            row = simulate(design, words.replications)
-            print({key: value for key, value in row.items() if key not in ("table", "rate", "kind")}, flush=True)
-        rows.append(row)
-        so_far = [*rows, *(r for n, r in kept.items() if n not in {r["design"] for r in rows})]
-        path.write_text(json.dumps({"alphas": ALPHAS, "tables": TABLES, "rows": so_far}, indent=1) + "\n")
-    many = [many_tables(Design(table, rate, kind, margin), 100_000)
-            for table in TABLES if "large" in table for rate in RATES
-            for kind, margin in (("equal", 1.0), ("edge", 0.8))]  # fmt: skip
+    stored = json.loads(path.read_text()) if path.exists() else {"rows": []}
+    kept = {row["design"]: row for row in stored["rows"] if row["replications"] >= words.replications}
+    large = [Design(table, rate, *kind) for table in TABLES if "large" in table for rate in RATES
+             for kind in (("equal", 1.0), ("edge", 0.8))]  # fmt: skip
+    many = stored.get("many") or [many_tables(design, 100_000) for design in large]
     exact = [exact_tables(sizes, np.linspace(0.02, 0.98, 49)) for sizes in ((4, 5, 6), (3, 3, 3, 4), (2, 9, 9))]
-    stored = {"alphas": ALPHAS, "tables": TABLES, "rows": rows, "many": many, "exact": exact}
-    path.write_text(json.dumps(stored, indent=1) + "\n")
+    for design in grid():
+        if design.name not in kept:
+            kept[design.name] = simulate(design, words.replications)
+            print(kept[design.name], flush=True)
+        rows = [kept[d.name] for d in grid() if d.name in kept]
+        stored = {"alphas": ALPHAS, "tables": TABLES, "rows": rows, "many": many, "exact": exact}
+        path.write_text(json.dumps(stored, indent=1) + "\n")
 
 
 if __name__ == "__main__":
