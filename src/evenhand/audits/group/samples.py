@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.arrays import AnyArray, BoolArray, FloatArray
+from evenhand.audits.group.influence import values_of
 from evenhand.errors import DataError
 from evenhand.inference.auc import AucSamples
 from evenhand.inference.calibration import CalibrationSamples
@@ -22,7 +23,6 @@ from evenhand.inference.rates.weighted import WeightedRateSamples
 from evenhand.inference.rows import RowSamples
 from evenhand.inference.samples import Samples
 from evenhand.intake import Attribute, AuditData
-from evenhand.intake.summed_values import VALUES
 from evenhand.metrics import METRICS, Metric, default_metrics, resolve
 from evenhand.summaries import SortedRecords, Sums, cells_of, weight_sums
 
@@ -119,7 +119,7 @@ def row_values(metric: Metric, data: AuditData) -> tuple[FloatArray, BoolArray] 
     if data.moments is not None:
         return None
     if metric.kind == "mean":
-        values = _values(metric, data)
+        values = values_of(metric, data)
         return values, np.ones(values.shape, dtype=bool)
     if metric.kind == "rate" and metric.transform == "identity":
         cell = cells_of(data)
@@ -202,7 +202,7 @@ def _mean_samples(metric: Metric, sums: Sums, attribute: Attribute) -> Samples:
         parts = (data.count, *weight_sums(data), moments.wv, moments.wwv, moments.wwvv)
         totals = [np.bincount(attribute.codes, weights=part, minlength=n_groups) for part in parts]
         return MeanSamples.from_moments(*totals, empty_reason=metric.empty)
-    records = sums.by_value(metric.value, lambda: _values(metric, data))
+    records = sums.by_value(metric.value, lambda: values_of(metric, data))
     return MeanSamples(value=records.value, weight=records.weight, **_sorted_groups(metric, attribute, records))
 
 
@@ -224,12 +224,6 @@ def _row_samples(metric: Metric, sums: Sums, attribute: Attribute) -> Samples:
         columns["weight"] = np.asarray(data.weight)
     assert metric.function is not None
     return RowSamples(columns=columns, value=metric.function, count=data.count, **_groups(metric, attribute))
-
-
-def _values(metric: Metric, data: AuditData) -> FloatArray:
-    score = np.asarray(data.score)
-    outcome = score if data.outcome is None else data.outcome  # a value without outcome never looks at it
-    return VALUES[metric.value].array(outcome, score)
 
 
 def _by_score(sums: Sums) -> tuple[SortedRecords, AnyArray]:
