@@ -37,7 +37,7 @@ def influence(metric: Metric, data: AuditData, attribute: Attribute) -> FloatArr
     """
     weight = np.ones(len(data.count)) if data.weight is None else data.weight
     if metric.kind in ("rate", "table"):
-        return weight * _table_gradient(metric, data, attribute)[attribute.codes, cells_of(data)]
+        return weight * table_gradient(metric, data, attribute)[1][attribute.codes, cells_of(data)]
     if metric.kind == "auc":
         return weight * auc_influence(data, attribute, weight * data.count)[1]
     if metric.kind != "mean" or data.moments is not None:
@@ -49,8 +49,8 @@ def influence(metric: Metric, data: AuditData, attribute: Attribute) -> FloatArr
     return np.asarray(weight * (values - mean[attribute.codes]) / mass[attribute.codes])
 
 
-def _table_gradient(metric: Metric, data: AuditData, attribute: Attribute) -> FloatArray:
-    """Return the derivative of each group's value by the rows in each cell, shape (groups, 4)."""
+def table_gradient(metric: Metric, data: AuditData, attribute: Attribute) -> tuple[FloatArray, FloatArray]:
+    """Return each group's confusion table and the derivative of its value by each cell, both of shape (groups, 4)."""
     sums = Sums(data)
     weighted = data.weight is not None
     table = sums.weighted_confusion(attribute).w if weighted else sums.confusion(attribute).astype(float)
@@ -62,7 +62,7 @@ def _table_gradient(metric: Metric, data: AuditData, attribute: Attribute) -> Fl
         down[:, cell] -= step
         with np.errstate(divide="ignore", invalid="ignore"):
             gradient[:, cell] = (metric(up) - metric(down)) / (2 * step)
-    return np.nan_to_num(gradient, nan=0.0, posinf=0.0, neginf=0.0)
+    return table, np.nan_to_num(gradient, nan=0.0, posinf=0.0, neginf=0.0)
 
 
 def auc_influence(data: AuditData, attribute: Attribute, mass: FloatArray) -> tuple[FloatArray, FloatArray]:

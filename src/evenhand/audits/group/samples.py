@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.arrays import AnyArray, BoolArray, FloatArray
+from evenhand.audits.group.design import check_design_needs, design_samples, has_design
 from evenhand.audits.group.influence import values_of
 from evenhand.errors import DataError
 from evenhand.inference.auc import AucSamples
@@ -71,6 +72,7 @@ def check_needs(metric: Metric, data: AuditData) -> None:
             f"Metric `{metric.name}` does not take sampling weights. Leave it out of `metrics`, or use "
             f"`{_UNWEIGHTED[metric.kind]}`, which does."
         )
+    check_design_needs(metric, data)
     if metric.kind == "rows" and data.moments is not None:
         raise DataError(
             f"Metric `{metric.name}` is a function of rows, and these rows stayed on their engine. "
@@ -108,6 +110,8 @@ def largest_difference(metric: Metric, data: AuditData) -> float:
 
 def samples_of(metric: Metric, sums: Sums, attribute: Attribute) -> Samples:
     """Make the samples that a metric, checked with `check_needs`, compares between the groups of an attribute."""
+    if has_design(sums.data):
+        return design_samples(metric, sums.data, attribute)
     return _MAKERS[metric.kind](metric, sums, attribute)
 
 

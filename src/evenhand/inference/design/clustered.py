@@ -33,8 +33,8 @@ class Behind:
     """The rows behind the values of K groups; each of shape (K,)."""
 
     rows: FloatArray  # all rows of the group
-    used: FloatArray  # rows behind the value, such as those of a rate's denominator
-    worth: FloatArray  # their effective number, were they independent: fewer than `used` where weights differ
+    # Rows behind the value (of a rate: those of its denominator), were they independent; fewer where weights differ.
+    worth: FloatArray
     variance: FloatArray  # of the value, were the rows independent
     largest: FloatArray  # rows of the largest cluster
     cluster_size: FloatArray  # rows of the cluster that a row drawn at random belongs to, on average
@@ -236,4 +236,4 @@ def rows_of(rows: FloatArray, top: FloatArray) -> Behind:
         p = x.sum(axis=0) / whole
         size = (n * n).sum(axis=0) / whole
         variance = p * (1 - p) / np.maximum(whole - 1, 1)
-    return Behind(rows=whole, used=whole, worth=whole, variance=variance, largest=n.max(axis=0), cluster_size=size)
+    return Behind(rows=whole, worth=whole, variance=variance, largest=n.max(axis=0), cluster_size=size)

@@ -111,7 +111,6 @@ class ConditionalClusters(Samples):
         rows_used = parts.copies @ counts
         behind = Behind(
             rows=rows_used,
-            used=rows_used,
             worth=worth,
             variance=variance,
             largest=counts.max(axis=0),

@@ -1,0 +1,179 @@
+"""Clustered rows and survey designs in the group audit: records to what each cluster adds to each group's value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from evenhand.arrays import FloatArray, IntArray
+from evenhand.audits.group.influence import auc_influence, table_gradient, values_of
+from evenhand.errors import DataError
+from evenhand.inference.design.clustered import Behind, ClusteredSamples
+from evenhand.inference.design.conditional import ConditionalClusters, Rows
+from evenhand.inference.design.contributions import Contributions
+from evenhand.intake import Attribute, AuditData
+from evenhand.metrics import Metric
+from evenhand.summaries import cells_of, weight_sums
+
+# Kinds of metric without an influence function that adds up by cluster, each with one that has it, and why.
+_LACKING = {
+    "calibration": ("mean_residual", "its estimate without bias takes rows of one score bin for independent"),
+    "gaps": ("aod", "it takes the tests of its two rates for independent, and rows of a cluster link them"),
+    "rows": ("a metric of the catalogue", "a function of rows has no known influence of each row"),
+}
+
+
+def has_design(data: AuditData) -> bool:
+    """Whether rows belong together, or a survey was stratified."""
+    return data.cluster is not None or data.survey_strata is not None
+
+
+def check_design_needs(metric: Metric, data: AuditData) -> None:
+    """Raise a clear error when a metric cannot be compared by cluster, or the data lack what that takes."""
+    if not has_design(data):
+        return
+    asked = "cluster" if data.cluster is not None else "survey_strata"
+    if metric.kind in _LACKING:
+        other, why = _LACKING[metric.kind]
+        raise DataError(
+            f"Metric `{metric.name}` cannot be compared with `{asked}`: {why}. Leave it out of `metrics`, or use "
+            f"`{other}`."
+        )
+    if data.cluster is None and data.moments is not None and (data.weight is not None or metric.kind == "mean"):
+        raise DataError(
+            f"Metric `{metric.name}` with `survey_strata` and no `cluster` needs rows, and these stayed on their "
+            "engine. Read the data with `rows='keep'`."
+        )
+
+
+def design_samples(metric: Metric, data: AuditData, attribute: Attribute) -> ClusteredSamples | ConditionalClusters:
+    """Make the samples of a metric, checked with `check_design_needs`, whose independent parts are clusters."""
+    places = _Clusters.of(data)
+    linear = _linear(metric, data, attribute)
+    n_groups = len(attribute.labels)
+    rate = metric.kind == "rate" and metric.transform == "identity"
+    name = data.columns.get("cluster", "row")
+    reason = ["" if value == value else metric.empty for value in linear.value.tolist()]
+    share = 1 / places.copies[places.line]  # of a record, in one of the clusters that its line stands for
+    used = linear.mass > 0
+    if data.survey_strata is None:  # clusters without rows behind the value say nothing about it
+        kept, line = np.unique(places.line[used], return_inverse=True)
+    else:
+        kept, line = np.arange(places.copies.size), places.line[used]
+    place = line * n_groups + attribute.codes[used]
+
+    def add(amounts: FloatArray) -> FloatArray:
+        sums = np.bincount(place, weights=(share * amounts)[used], minlength=kept.size * n_groups)
+        return np.asarray(sums, dtype=np.float64).reshape(kept.size, n_groups)
+
+    parts = Contributions(
+        estimate=linear.value,
+        mass=add(linear.mass),
+        pull=add(linear.pull),
+        copies=places.copies[kept],
+        stratum=None if places.stratum is None else places.stratum[kept],
+    )
+    counts = add(np.where(used, data.count, 0).astype(np.float64))
+
+    def total(amounts: FloatArray) -> FloatArray:
+        return np.bincount(attribute.codes, weights=amounts, minlength=n_groups).astype(np.float64)
+
+    mass, squares, rows = (total(np.where(used, part, 0.0)) for part in (linear.mass, linear.mass_square, data.count))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        behind = Behind(
+            rows=total(data.count),
+            worth=mass**2 / squares,
+            variance=total(linear.square) * rows / np.maximum(rows - 1, 1),
+            largest=counts.max(axis=0, initial=0.0),
+            cluster_size=parts.copies @ counts**2 / rows,
+        )
+    plain = ClusteredSamples(parts, behind, rate=rate, name=name, reason=reason)
+    if data.strata is None:
+        return plain
+    strata = data.strata
+    cells = Attribute(
+        name=f"{attribute.name} in {strata.name}",
+        labels=tuple(map(str, range(n_groups * len(strata.labels)))),
+        codes=attribute.codes * len(strata.labels) + strata.codes,
+    )
+    inner = _linear(metric, data, cells)
+    used = inner.mass > 0
+    return ConditionalClusters(
+        Rows(
+            group=attribute.codes[used],
+            stratum=strata.codes[used],
+            line=places.line[used],
+            copies=places.copies,
+            survey=places.stratum,
+            count=(share * data.count)[used],
+            mass=(share * inner.mass)[used],
+            pull=(share * inner.pull)[used],
+            square=(share * inner.square)[used],
+            value=inner.value.reshape(n_groups, len(strata.labels)),
+        ),
+        plain,
+        rate=rate,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Clusters:
+    """Which cluster each record is in."""
+
+    line: IntArray  # (R,)
+    copies: IntArray  # (L,): without a column of clusters a record stands for as many as it has rows
+    stratum: IntArray | None  # (L,): the sampling stratum
+
+    @classmethod
+    def of(cls, data: AuditData) -> _Clusters:
+        strata = data.survey_strata
+        if data.cluster is None:
+            return cls(np.arange(data.count.size), data.count, strata)
+        if strata is None:
+            return cls(data.cluster, np.ones(int(data.cluster.max()) + 1, dtype=np.int64), None)
+        # The same number in two sampling strata names two clusters.
+        both, line = np.unique(strata * (int(data.cluster.max()) + 1) + data.cluster, return_inverse=True)
+        return cls(line.astype(np.int64), np.ones(both.size, dtype=np.int64), both // (int(data.cluster.max()) + 1))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Linear:
+    """A metric's value in each group, and each record's part in it."""
+
+    value: FloatArray  # (groups,): NaN where a group has none
+    mass: FloatArray  # (R,): weight behind the value
+    mass_square: FloatArray  # (R,): sum of the squared weights of the record's rows
+    pull: FloatArray  # (R,): how much all its rows pull their group's value
+    square: FloatArray  # (R,): sum of the squares of its rows' pulls
+
+
+def _linear(metric: Metric, data: AuditData, attribute: Attribute) -> _Linear:
+    w, ww = weight_sums(data)
+    codes, n_groups = attribute.codes, len(attribute.labels)
+    if metric.kind == "auc":
+        value, per_weight = auc_influence(data, attribute, w)
+        return _Linear(value, w, ww, w * per_weight, ww * per_weight**2)
+    if (metric.kind in ("rate", "table") and metric.transform == "f1") or metric.kind == "table":
+        table, gradient = table_gradient(metric, data, attribute)
+        cell = cells_of(data)
+        slope = gradient[codes, cell]
+        inside = np.isin(cell, metric.denominator) if metric.denominator else np.ones(cell.shape, dtype=bool)
+        return _Linear(metric(table), inside * w, inside * ww, w * slope, ww * slope**2)
+    if metric.kind == "rate":
+        cell = cells_of(data)
+        inside, ones = np.isin(cell, metric.denominator), np.isin(cell, metric.numerator)
+        w, ww = inside * w, inside * ww
+        wv, wwv, wwvv = ones * w, ones * ww, ones * ww
+    elif data.moments is not None:
+        moments = data.moments[metric.value]
+        wv, wwv, wwvv = moments.wv, moments.wwv, moments.wwvv
+    else:
+        values = values_of(metric, data)
+        wv, wwv, wwvv = w * values, ww * values, ww * values**2
+    whole = np.bincount(codes, weights=w, minlength=n_groups)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = np.where(whole > 0, np.bincount(codes, weights=wv, minlength=n_groups) / whole, np.nan)
+    own, scale = np.nan_to_num(value)[codes], np.where(whole > 0, whole, 1.0)[codes]
+    square = np.maximum(wwvv - 2 * own * wwv + own**2 * ww, 0.0) / scale**2
+    return _Linear(value, w, ww, (wv - own * w) / scale, square)
