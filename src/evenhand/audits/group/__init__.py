@@ -26,7 +26,8 @@ Reference distribution
     the base rates are. All other metrics need studentising, and hold their level in the limit only.
 When it fails
     Few rows in the smaller group with a skewed value or an AUC near 1: the finding carries a warning. Rows that
-    depend on each other (the same person twice) break every test here.
+    depend on each other (the same person twice) break every test here unless `cluster` says which belong together:
+    whole clusters then swap groups, or a score test takes the clusters' variance (`evenhand.inference.design`).
 
 Symbols
     =============  =====================  =========================

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from evenhand.arrays import FloatArray
 from evenhand.audits.detectable import plan_correlation, plan_pair
 from evenhand.audits.finding import Raw, not_computable
+from evenhand.audits.group.design import design_evidence, has_design
 from evenhand.audits.group.evidence import GroupEvidence
 from evenhand.audits.group.options import GroupSetting
 from evenhand.audits.group.samples import row_values
@@ -77,6 +78,7 @@ def compare_pair(
         values={names[0]: value_a, names[1]: value_b},
         planning=planning,
         sample_size=numbers,
+        **design_evidence(samples, (a, b), names),
     )
     raw = replace(raw, pair=(metric.name, attribute.name, a, b), interval_at=interval_at)
     if margin is None:
@@ -192,6 +194,7 @@ def compare_all(metric: Metric, attribute: Attribute, samples: Samples, options:
         fact=fact,
         values={names[k]: float(samples.estimate[k]) for k in members},
         planning="The comparisons of single groups say what could have been detected.",
+        **design_evidence(samples, members, [names[k] for k in members]),
     )
     if options.margin is None:
         return raw
@@ -256,8 +259,9 @@ def correlate(metric: Metric, data: AuditData, name: str, options: GroupSetting,
     x, v, c = data.continuous[name][inside], values[inside], data.count[inside]
     rows = int(c.sum())
     counts = {name: {"rows": rows}}
-    if data.weight is not None:
-        reason = "Correlation with sampling weights is not offered; cut the attribute into groups."
+    if data.weight is not None or has_design(data):
+        what = "clustered rows" if data.weight is None else "sampling weights"
+        reason = f"Correlation with {what} is not offered; cut the attribute into groups."
         return _not_computable(metric, measure, (name,), counts, reason)
     estimate, test = correlation_test(x, v, c, draws)
     if math.isnan(test.pvalue):

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from evenhand.arrays import FloatArray, IntArray
+from evenhand.audits.group.evidence import Clusters
 from evenhand.audits.group.influence import auc_influence, table_gradient, values_of
 from evenhand.errors import DataError
 from evenhand.inference.design.clustered import Behind, ClusteredSamples
 from evenhand.inference.design.conditional import ConditionalClusters, Rows
 from evenhand.inference.design.contributions import Contributions
+from evenhand.inference.samples import Samples
 from evenhand.intake import Attribute, AuditData
 from evenhand.metrics import Metric
 from evenhand.summaries import cells_of, weight_sums
@@ -22,6 +26,9 @@ _LACKING = {
     "gaps": ("aod", "it takes the tests of its two rates for independent, and rows of a cluster link them"),
     "rows": ("a metric of the catalogue", "a function of rows has no known influence of each row"),
 }
+
+
+ROW = "row"  # the name of a cluster where each row is one
 
 
 def has_design(data: AuditData) -> bool:
@@ -53,7 +60,7 @@ def design_samples(metric: Metric, data: AuditData, attribute: Attribute) -> Clu
     linear = _linear(metric, data, attribute)
     n_groups = len(attribute.labels)
     rate = metric.kind == "rate" and metric.transform == "identity"
-    name = data.columns.get("cluster", "row")
+    name = data.columns.get("cluster", ROW)
     reason = ["" if value == value else metric.empty for value in linear.value.tolist()]
     share = 1 / places.copies[places.line]  # of a record, in one of the clusters that its line stands for
     used = linear.mass > 0
@@ -82,7 +89,7 @@ def design_samples(metric: Metric, data: AuditData, attribute: Attribute) -> Clu
     mass, squares, rows = (total(np.where(used, part, 0.0)) for part in (linear.mass, linear.mass_square, data.count))
     with np.errstate(divide="ignore", invalid="ignore"):
         behind = Behind(
-            rows=total(data.count),
+            rows=total(data.count.astype(np.float64)),
             worth=mass**2 / squares,
             variance=total(linear.square) * rows / np.maximum(rows - 1, 1),
             largest=counts.max(axis=0, initial=0.0),
@@ -115,6 +122,60 @@ def design_samples(metric: Metric, data: AuditData, attribute: Attribute) -> Clu
         plain,
         rate=rate,
     )
+
+
+def design_evidence(samples: Samples, members: Sequence[int], names: Sequence[str]) -> dict[str, Any]:
+    """Return what the evidence says of the clusters behind a comparison of groups; nothing where there are none."""
+    plain = samples.plain if isinstance(samples, ConditionalClusters) else samples
+    if not isinstance(plain, ClusteredSamples):
+        return {}
+    parts, places = plain.parts, list(members)
+    clusters = int(parts.copies @ parts.present[:, places].any(axis=1))
+    crossing = parts.crossing(places)
+    effect, correlation, worth = (
+        {name: float(values[k]) for k, name in zip(places, names, strict=True)}
+        for values in (plain.design_effect, plain.correlation, plain.effective)
+    )
+    largest = int(plain.behind.largest[places].max())
+    sizes = [f"{worth[name]:,.0f} for {name}" for name in names if worth[name] == worth[name]]
+    said = f"The rows come in {clusters:,} clusters of `{plain.name}`, of at most {largest:,} rows"
+    if plain.name == ROW:
+        said = f"{clusters:,} rows"
+    said += f", and are worth as much as these many independent ones: {', '.join(sizes)}." if sizes else "."
+    known = [value for value in correlation.values() if value == value]
+    if known:
+        said += f" Rows of one cluster are correlated by {min(known):.2f} to {max(known):.2f}."
+    if crossing:
+        said += f" {crossing:,} of {clusters:,} clusters have people of more than one group."
+    more: dict[str, int] = {}
+    if parts.stratum is not None:
+        sizes_of = np.bincount(parts.stratum, weights=parts.copies)
+        more = {"sampling_strata": int((sizes_of > 0).sum()), "single_cluster_strata": int((sizes_of == 1).sum())}
+        said += f" They were drawn from {more['sampling_strata']:,} sampling strata."
+        if more["single_cluster_strata"]:
+            said += (
+                f" {more['single_cluster_strata']:,} of these have one cluster, whose total is compared with the mean "
+                "of all clusters."
+            )
+    evidence = Clusters(
+        column=plain.name,
+        clusters=clusters,
+        crossing=crossing,
+        design_effect=effect,
+        intraclass_correlation=correlation,
+        **more,
+    )
+    return {"design_note": said, "clusters": evidence}
+
+
+def cluster_covariance(data: AuditData, influences: Sequence[FloatArray]) -> FloatArray:
+    """Return the covariance of several comparisons from each row's influence on them, added up by cluster."""
+    places = _Clusters.of(data)
+    one_copy = data.count / places.copies[places.line]
+    empty = np.empty((0, places.copies.size))
+    sums = [np.bincount(places.line, weights=one_copy * psi, minlength=places.copies.size) for psi in influences]
+    together = np.stack(sums) if sums else empty  # (comparisons, clusters)
+    return np.asarray((together * places.copies) @ together.T)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,7 +215,7 @@ def _linear(metric: Metric, data: AuditData, attribute: Attribute) -> _Linear:
     if metric.kind == "auc":
         value, per_weight = auc_influence(data, attribute, w)
         return _Linear(value, w, ww, w * per_weight, ww * per_weight**2)
-    if (metric.kind in ("rate", "table") and metric.transform == "f1") or metric.kind == "table":
+    if metric.kind == "table" or metric.transform == "f1":
         table, gradient = table_gradient(metric, data, attribute)
         cell = cells_of(data)
         slope = gradient[codes, cell]

@@ -12,7 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from evenhand.arrays import FloatArray
 from evenhand.audits.finding import Raw
+from evenhand.audits.group.design import cluster_covariance, has_design
 from evenhand.audits.group.evidence import GroupEvidence
 from evenhand.audits.group.influence import influence
 from evenhand.inference.joint_maximum import max_t
@@ -57,6 +59,10 @@ def joint_adjustment(raw: Sequence[Raw], data: AuditData, metrics: Sequence[Metr
     places = [i for i, r in enumerate(raw) if r.pair is not None and r.pair[:2] in pull]
     codes = {a.name: a.codes for a in data.attributes}
     keys = [key for i in places if (key := raw[i].pair) is not None]
+    if has_design(data):
+        signs = [np.equal(codes[name], a).astype(float) - np.equal(codes[name], b) for _, name, a, b in keys]
+        influences = [pull[m, name] * sign for (m, name, *_), sign in zip(keys, signs, strict=True)]
+        return _adjusted(raw, places, cluster_covariance(data, influences), draws)
     covariance = np.zeros((len(keys), len(keys)))
     for start in range(0, len(data.count), _CHUNK):
         part = slice(start, start + _CHUNK)
@@ -66,6 +72,11 @@ def joint_adjustment(raw: Sequence[Raw], data: AuditData, metrics: Sequence[Metr
         ]
         psi = np.stack(columns) if columns else np.empty((0, 0))  # (comparisons, records)
         covariance += (psi * data.count[part]) @ psi.T if columns else 0.0
+    return _adjusted(raw, places, covariance, draws)
+
+
+def _adjusted(raw: Sequence[Raw], places: Sequence[int], covariance: FloatArray, draws: Draws) -> list[Raw]:
+    """Give the findings at these places the p-values adjusted by the covariance of their comparisons."""
     pvalues = np.array([raw[i].finding.pvalue for i in places], dtype=float)
     adjusted = max_t(pvalues, covariance, replace(draws, name="group/max-t"))
     out = list(raw)

@@ -9,6 +9,7 @@ strata the cluster's rows are in, and compared as those of any clusters.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -57,10 +58,10 @@ class ConditionalClusters(Samples):
         self._rows, self._rate, self.plain = rows, rate, plain
         self.estimate, self.reason = plain.estimate, plain.reason
         self.counts: tuple[Mapping[str, float], ...] = plain.counts
-        shape = rows.value.shape
-        cell = rows.group * shape[1] + rows.stratum
+        groups, strata = rows.value.shape
+        cell = rows.group * strata + rows.stratum
         amounts = rows.copies[rows.line] * rows.mass
-        self._mass = np.bincount(cell, weights=amounts, minlength=rows.value.size).reshape(shape)  # (K, S)
+        self._mass = np.bincount(cell, weights=amounts, minlength=rows.value.size).reshape(groups, strata)
         self._pairs: dict[tuple[int, int], ClusteredSamples | None] = {}
 
     def informative(self, a: int, b: int) -> IntArray:
@@ -105,7 +106,7 @@ class ConditionalClusters(Samples):
             stratum=None if rows.survey is None else rows.survey[lines],
         )
         copies = rows.copies[line]
-        variance = np.bincount(group, weights=copies * here**2 * rows.square[used], minlength=2)
+        variance = np.bincount(group, weights=copies * here**2 * rows.square[used], minlength=2).astype(np.float64)
         worth = 1 / np.bincount(group, weights=copies * mass**2 / np.maximum(rows.count[used], 1), minlength=2)
         counts = add(rows.count[used])
         rows_used = parts.copies @ counts
@@ -118,17 +119,15 @@ class ConditionalClusters(Samples):
         )
         return ClusteredSamples(parts, behind, rate=self._rate, name=self.plain.name)
 
+    def values(self, a: int, b: int) -> tuple[float, float]:
+        """Return the two groups' values, standardised to the strata they share."""
+        pair = self.pair(a, b)
+        return (math.nan, math.nan) if pair is None else (float(pair.estimate[0]), float(pair.estimate[1]))
+
     def difference(self, a: int, b: int) -> float:
         """Return the conditional difference."""
-        pair = self.pair(a, b)
-        return float("nan") if pair is None else pair.difference(0, 1)
-
-    def ratio(self, a: int, b: int) -> float:
-        """Return the conditional ratio, of Mantel and Haenszel for rates."""
-        pair = self.pair(a, b)
-        if pair is None or pair.estimate[1] == 0:
-            return float("nan")
-        return float(pair.estimate[0] / pair.estimate[1])
+        first, second = self.values(a, b)
+        return first - second
 
     def _test(self, a: int, b: int, draws: Draws) -> TestResult:
         pair = self.pair(a, b)
@@ -165,20 +164,20 @@ class ConditionalClusters(Samples):
     def _interval(self, a: int, b: int, level: float, ratio: bool, draws: Draws) -> tuple[float, float, str]:
         pair = self.pair(a, b)
         if pair is None:
-            return float("nan"), float("nan"), "none"
+            return math.nan, math.nan, "none"
         return pair.interval(0, 1, level=level, ratio=ratio, draws=draws)
 
     def beyond(self, a: int, b: int, *, low: float, high: float, ratio: bool, draws: Draws) -> float:
         """Return the p-value against "it lies in [low, high]"."""
         pair = None if self._missing(a, b) else self.pair(a, b)
-        return float("nan") if pair is None else pair.beyond(0, 1, low=low, high=high, ratio=ratio, draws=draws)
+        return math.nan if pair is None else pair.beyond(0, 1, low=low, high=high, ratio=ratio, draws=draws)
 
     def _equivalence(self, a: int, b: int, low: float, high: float, ratio: bool, draws: Draws) -> float:
         pair = self.pair(a, b)
-        return float("nan") if pair is None else pair.equivalence(0, 1, low=low, high=high, ratio=ratio, draws=draws)
+        return math.nan if pair is None else pair.equivalence(0, 1, low=low, high=high, ratio=ratio, draws=draws)
 
     def _standard_error(self, a: int, b: int) -> float:
         if a == b:
             return self.plain.standard_error(a, b)
         pair = self.pair(a, b)
-        return float("nan") if pair is None else pair.standard_error(0, 1)
+        return math.nan if pair is None else pair.standard_error(0, 1)

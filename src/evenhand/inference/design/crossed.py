@@ -124,7 +124,8 @@ class CrossedSamples(MarginSamples):
 
     def null_parts(self, a: int, b: int) -> FloatArray:
         """Return what each cluster adds to the difference of two values, around their common value; (L,)."""
-        return self._plain[:, a] - self._plain[:, b] + (self.estimate[a] - self.estimate[b]) * self._moved(a, b)
+        deviation, gap = self._plain[:, a] - self._plain[:, b], self.estimate[a] - self.estimate[b]
+        return np.asarray(deviation + gap * self._moved(a, b))
 
     def _moved(self, a: int, b: int) -> FloatArray:
         """Return each cluster's part in moving both values to a common one; the value known worse moves more."""
@@ -212,8 +213,8 @@ def flipped(
 
     def work(rng: np.random.Generator, b: int) -> FloatArray:
         if alone:
-            return statistic(2.0 * rng.integers(0, 2, size=(b, copies.size)) - 1)
-        return statistic(2.0 * rng.binomial(copies, 0.5, size=(b, copies.size)) - copies)
+            return statistic(2 * rng.integers(0, 2, size=(b, copies.size)).astype(np.float64) - 1)
+        return statistic(2 * rng.binomial(copies, 0.5, size=(b, copies.size)).astype(np.float64) - copies)
 
     return drawn(work, draws, copies.size, block_size(2 * copies.size), purpose)
 
