@@ -77,17 +77,18 @@ class Design:
 
 
 SIZE = (
-    *(Design("within", c, m, r) for c, m in ((12, 10), (30, 2), (30, 20), (100, 5)) for r in (0.0, 0.1, 0.5)),
-    *(Design("within", c, m, r, equal=False) for c, m in ((12, 10), (40, 20)) for r in (0.0, 0.5)),
+    *(Design("within", 40, 20, r, equal=False) for r in (0.0, 0.5)),
+    *(Design("within", c, m, r) for c, m in ((10, 20), (30, 5), (100, 5)) for r in (0.0, 0.1, 0.5)),
     *(Design("within", 60, 5, r, rate=0.03) for r in (0.0, 0.3)),
+    Design("within", 30, 2, 0.3),
     Design("within", 15, 200, 0.1),
     Design("within", 500, 4, 0.3),
-    *(Design("crossing", c, m, r) for c, m in ((10, 20), (30, 5), (100, 5)) for r in (0.0, 0.1, 0.5)),
-    *(Design("crossing", c, 10, r, equal=False) for c in (20, 60) for r in (0.0, 0.3)),
+    *(Design("crossing", c, m, r) for c, m in ((10, 20), (30, 5), (100, 5)) for r in (0.0, 0.5)),
+    *(Design("crossing", 40, 20, r, equal=False) for r in (0.0, 0.5)),
     *(Design("crossing", 60, 5, r, rate=0.03) for r in (0.0, 0.3)),
     Design("crossing", 15, 200, 0.1),
     Design("crossing", 500, 4, 0.3),
-    *(Design("pairs", c, 1, r) for c in (20, 200) for r in (0.0, 0.5)),
+    *(Design("pairs", c, 1, 0.3) for c in (20, 200)),
     *(Design(kind, 40, 8, 0.3, metric=m) for kind in ("within", "crossing") for m in ("auc", "mean_score", "f1")),
 )
 COVERAGE = (

@@ -14,7 +14,7 @@ from evenhand.audits.group.influence import auc_influence, table_gradient, value
 from evenhand.errors import DataError
 from evenhand.inference.design.clustered import Behind, ClusteredSamples
 from evenhand.inference.design.conditional import ConditionalClusters, Rows
-from evenhand.inference.design.contributions import Contributions
+from evenhand.inference.design.contributions import Contributions, rounded
 from evenhand.inference.samples import Samples
 from evenhand.intake import Attribute, AuditData
 from evenhand.metrics import Metric
@@ -133,7 +133,7 @@ def design_evidence(samples: Samples, members: Sequence[int], names: Sequence[st
     clusters = int(parts.copies @ parts.present[:, places].any(axis=1))
     crossing = parts.crossing(places)
     effect, correlation, worth = (
-        {name: float(values[k]) for k, name in zip(places, names, strict=True)}
+        {name: round(float(values[k]), 6) for k, name in zip(places, names, strict=True)}
         for values in (plain.design_effect, plain.correlation, plain.effective)
     )
     largest = int(plain.behind.largest[places].max())
@@ -214,6 +214,7 @@ def _linear(metric: Metric, data: AuditData, attribute: Attribute) -> _Linear:
     codes, n_groups = attribute.codes, len(attribute.labels)
     if metric.kind == "auc":
         value, per_weight = auc_influence(data, attribute, w)
+        value = rounded(value)
         return _Linear(value, w, ww, w * per_weight, ww * per_weight**2)
     if metric.kind == "table" or metric.transform == "f1":
         table, gradient = table_gradient(metric, data, attribute)
@@ -235,6 +236,8 @@ def _linear(metric: Metric, data: AuditData, attribute: Attribute) -> _Linear:
     whole = np.bincount(codes, weights=w, minlength=n_groups)
     with np.errstate(divide="ignore", invalid="ignore"):
         value = np.where(whole > 0, np.bincount(codes, weights=wv, minlength=n_groups) / whole, np.nan)
+    if data.weight is not None or metric.kind == "mean":
+        value = rounded(value)
     own, scale = np.nan_to_num(value)[codes], np.where(whole > 0, whole, 1.0)[codes]
     square = np.maximum(wwvv - 2 * own * wwv + own**2 * ww, 0.0) / scale**2
     return _Linear(value, w, ww, (wv - own * w) / scale, square)

@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from evenhand.arrays import FloatArray
-from evenhand.inference.design.contributions import Contributions
+from evenhand.inference.design.contributions import Contributions, rounded
 from evenhand.inference.design.crossed import CrossedSamples
 from evenhand.inference.design.effective_rates import EffectiveRates, trials_of
 from evenhand.inference.means import MeanSamples
@@ -98,7 +98,7 @@ class ClusteredSamples(Samples):
                 "rows": int(behind.rows[k]),
                 "clusters": int(clusters[k]),
                 "largest_cluster": int(behind.largest[k]),
-                "effective_rows": float(self.effective[k]),
+                "effective_rows": round(float(self.effective[k]), 3),
             }
             for k in range(len(given))
         )
@@ -110,7 +110,7 @@ class ClusteredSamples(Samples):
         mass, share = self.parts.mass[line, group], self.parts.share[line, group]
         value = np.nan_to_num(self.parts.estimate)[group] + self.parts.pull[line, group] / share
         # Rounded, so that equal clusters are counted together; weights of mean 1 in all.
-        value, weight = _rounded(value), _rounded(mass / mass.mean() if mass.size else mass)
+        value, weight = rounded(value), rounded(mass / mass.mean() if mass.size else mass)
         copies = self.parts.copies[line]
         return MeanSamples(value=value, codes=group, n_groups=len(self.reason), count=copies, weight=weight)
 
@@ -209,12 +209,6 @@ class ClusteredSamples(Samples):
 def _larger(p: float, other: float) -> float:
     """Return the larger p-value; the other one where one is not known."""
     return other if math.isnan(p) else p if math.isnan(other) else max(p, other)
-
-
-def _rounded(values: FloatArray) -> FloatArray:
-    """Round to twelve digits of the largest value."""
-    most = float(np.abs(values).max(initial=0.0))
-    return np.round(values, 12 - math.ceil(math.log10(most))) if most > 0 else values
 
 
 def rows_of(rows: FloatArray, top: FloatArray) -> Behind:

@@ -7,11 +7,24 @@ cluster may have rows in several groups: the covariance of the groups' values th
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from evenhand.arrays import BoolArray, FloatArray, IntArray
+
+
+def rounded(values: FloatArray) -> FloatArray:
+    """Round to twelve digits of the largest value: sums then do not depend on the order of adding.
+
+    Examples
+    --------
+    >>> float(rounded(np.array([0.1 + 0.2]))[0])
+    0.3
+    """
+    most = float(np.abs(values[np.isfinite(values)]).max(initial=0.0))
+    return np.round(values, 12 - math.ceil(math.log10(most))) if most > 0 else values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

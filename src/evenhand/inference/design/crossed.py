@@ -25,7 +25,7 @@ from scipy import special
 
 from evenhand.arrays import FloatArray, IntArray
 from evenhand.errors import UsageError
-from evenhand.inference.design.contributions import Contributions
+from evenhand.inference.design.contributions import Contributions, rounded
 from evenhand.inference.limits import crossing
 from evenhand.inference.means import CALM_KURTOSIS, CALM_SKEWNESS
 from evenhand.inference.pvalues import TestResult, undefined
@@ -183,15 +183,20 @@ class CrossedSamples(MarginSamples):
         if calm and clusters > LISTED:
             return None
         deviation = self._plain[:, a] - self._plain[:, b]
-        lines = np.stack([deviation / self.error(a, b), self._moved(a, b)], axis=-1)  # (L, 2)
+        # Turned so that the difference seen is not negative, and sorted: neither the order of the clusters nor the
+        # names of the groups can change a result.
+        turn = -1.0 if self.estimate[a] < self.estimate[b] else 1.0
+        lines = np.stack([turn * deviation / self.error(a, b), self._moved(a, b)], axis=-1)  # (L, 2)
+        order = np.lexsort((copies, rounded(lines[:, 1]), rounded(lines[:, 0])))
+        lines = lines[order]
 
         def statistic(signs: FloatArray) -> FloatArray:
             sums = signs @ lines
             rest = 1 - sums[:, 1]
             with np.errstate(divide="ignore", invalid="ignore"):
-                return np.where(rest > 1e-9, sums[:, 0] / rest, np.nan)  # all signs kept: as extreme as can be
+                return np.where(rest > 1e-9, turn * sums[:, 0] / rest, np.nan)  # all signs kept: as extreme as can be
 
-        return flipped(statistic, copies, draws, "flips")
+        return flipped(statistic, copies[order], draws, "flips")
 
     def _refuse(self, draws: Draws) -> None:
         if draws.method in ("permutation", "exact") or draws.permute != "auto":
@@ -255,6 +260,10 @@ def joint_score(gaps: FloatArray, null: FloatArray, copies: IntArray, df: float,
     words = "score test of all groups with the clusters' covariance: F law"
     if draws.method == "limit":
         return TestResult(statistic=score, pvalue=known, method=words, exact=False)
+
+    # In an order that the names of clusters and groups cannot change.
+    order = np.lexsort((copies, rounded(null @ inverse @ gaps), rounded(((null @ inverse) * null).sum(axis=1))))
+    null, copies = null[order], copies[order]
 
     def statistic(signs: FloatArray) -> FloatArray:
         sums = signs @ null
