@@ -21,7 +21,7 @@ from evenhand.arrays import FloatArray
 from evenhand.inference.design.contributions import Contributions, rounded
 from evenhand.inference.design.crossed import CrossedSamples
 from evenhand.inference.design.effective_rates import EffectiveRates, trials_of
-from evenhand.inference.means import MeanSamples
+from evenhand.inference.means import PERMUTED, MeanSamples
 from evenhand.inference.pvalues import TestResult
 from evenhand.inference.samples import Draws, MarginSamples, Samples
 
@@ -156,26 +156,28 @@ class ClusteredSamples(Samples):
                 result = replace(result, pvalue=max(result.pvalue, p), pvalue_low=low, pvalue_high=high, method=words)
             else:
                 result = TestResult(statistic=0.0, pvalue=p, method=words, exact=False)
-        swapped = not self.crosses([a, b]) and not math.isnan(result.pvalue)
-        words = f"whole clusters swap groups: {result.method}" if swapped else result.method
-        return replace(result, method=words, warnings=(*result.warnings, *self._warnings([a, b])))
+        return self._said(result, [a, b])
 
     def null_parts(self) -> FloatArray:
         """Return what each cluster adds to the difference of the first two values, were they equal; (L,)."""
         return self._crossed.null_parts(0, 1)
 
     def _test_global(self, members: list[int], draws: Draws) -> TestResult:
-        result = self._engine(*members).test_global(members, draws)
-        return replace(result, warnings=(*result.warnings, *self._warnings(members)))
+        return self._said(self._engine(*members).test_global(members, draws), members)
 
-    def _warnings(self, members: Sequence[int]) -> tuple[str, ...]:
-        fewest = int(self.parts.clusters[list(members)].min())
-        if fewest >= FEW:
-            return ()
-        return (
-            f"A group has only {fewest} clusters of `{self.name}`: with fewer than {FEW} the test was measured to hold "
-            "its level but to show little, and the interval is wide.",
-        )
+    def _said(self, result: TestResult, members: list[int]) -> TestResult:
+        """Say what was done with the clusters, and warn of few."""
+        words = result.method
+        if not self.crosses(members) and not math.isnan(result.pvalue):
+            swapped = PERMUTED in words
+            words = f"{'whole clusters swap groups' if swapped else 'clusters in place of rows'}: {words}"
+        fewest, warnings = int(self.parts.clusters[members].min()), list(result.warnings)
+        if fewest < FEW:
+            warnings.append(
+                f"A group has only {fewest} clusters of `{self.name}`: with fewer than {FEW} the test was measured to "
+                "hold its level but to show little, and the interval is wide."
+            )
+        return replace(result, method=words, warnings=tuple(warnings))
 
     def _interval(self, a: int, b: int, level: float, ratio: bool, draws: Draws) -> tuple[float, float, str]:
         low, high, kind = self._engine(a, b).interval(a, b, level=level, ratio=ratio, draws=draws)
