@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.arrays import AnyArray, BoolArray, FloatArray
+from evenhand.audits.group.strata import stratified_samples
 from evenhand.errors import DataError
 from evenhand.inference.auc import AucSamples
 from evenhand.inference.calibration import CalibrationSamples
@@ -108,6 +109,13 @@ def largest_difference(metric: Metric, data: AuditData) -> float:
 
 def samples_of(metric: Metric, sums: Sums, attribute: Attribute) -> Samples:
     """Make the samples that a metric, checked with `check_needs`, compares between the groups of an attribute."""
+    if sums.data.strata is not None:
+        return stratified_samples(metric, sums, attribute, _values)
+    return crude_samples(metric, sums, attribute)
+
+
+def crude_samples(metric: Metric, sums: Sums, attribute: Attribute) -> Samples:
+    """Make the samples that a metric compares between all rows of the groups, whatever their strata."""
     return _MAKERS[metric.kind](metric, sums, attribute)
 
 
