@@ -250,3 +250,33 @@ def test_power_knows_the_clusters():
     assert abs(detect[0]) > 1.1 * abs(detect[1])
     assert samples.test(0, 1, Draws()).pvalue > 0
     assert Sums(data).confusion(data.attributes[0]).sum() == len(people(14))
+
+
+@pytest.mark.parametrize("crossing", [False, True])
+def test_strata_ask_the_conditional_question_of_clusters(crossing):
+    frame = people(15, crossing=crossing)
+    result = eh.audit_group(read(frame, strata=["job"]), metrics=["selection_rate", "auc"], ratio=True, rng=0)
+    assert [f.measure for f in result] == ["selection_rate_ratio_conditional", "auc_ratio_conditional"]
+    first, n = (frame["sex"] == "F").to_numpy(), len(frame)
+    top = bottom = 0.0
+    for job in range(3):
+        here = (frame["job"] == job).to_numpy()
+        d, m = frame["d"].to_numpy(), here.sum()
+        top += d[here & first].sum() * (here & ~first).sum() / m
+        bottom += d[here & ~first].sum() * (here & first).sum() / m
+    assert result[0].estimate == pytest.approx(top / bottom, rel=1e-9)
+    low, high = result[0].interval.low, result[0].interval.high
+    assert low < result[0].estimate < high
+    strata = result.evidence[0].strata
+    assert (strata.strata, strata.compared, strata.rows) == (3, 3, n)
+    crude = frame.loc[first, "d"].mean() / frame.loc[~first, "d"].mean()
+    assert strata.crude == pytest.approx(crude, rel=1e-9)
+    assert "Compared within 3 of 3 strata of job" in result[0].reason
+    assert result.evidence[0].clusters.column == "person"
+
+
+def test_all_groups_within_strata_of_clusters():
+    frame = people(16, crossing=True).assign(team=lambda t: np.arange(len(t)) % 3)
+    result = eh.audit_group(read(frame, groups=["team"], strata=["job"]), metrics=["fnr"], rng=0)
+    assert [f.measure for f in result] == ["fnr_conditional", "fnr_conditional", "fnr_conditional_global"]
+    assert all(0 < f.pvalue <= 1 for f in result)

@@ -5,7 +5,7 @@ Hypotheses
     (the weak null of the paper); of the mean absolute odds difference, H0: tpr is equal and so is fpr. Several groups
     are compared with a reference or in all pairs, and one global test per metric asks whether all groups agree. With a
     margin, H0 is that the difference (or ratio) lies inside it; of the global finding, that no two groups are farther
-    apart.
+    apart. With strata the value compared is the conditional one: groups are held against each other within strata.
 Statistic
     The difference of the groups' values divided by its standard error, recomputed on every permutation.
 Reference distribution
@@ -47,9 +47,11 @@ from dataclasses import fields, replace
 
 from evenhand.audits.finding import Raw, columns_of
 from evenhand.audits.group.comparison import compare_all, compare_pair, correlate
+from evenhand.audits.group.design import has_design
 from evenhand.audits.group.max_t import joint_adjustment
 from evenhand.audits.group.options import GroupOptions, GroupSetting
-from evenhand.audits.group.samples import check_needs, largest_difference, metrics_for, samples_of
+from evenhand.audits.group.samples import check_needs, crude_samples, largest_difference, metrics_for, samples_of
+from evenhand.audits.group.strata import check_strata, with_strata
 from evenhand.audits.group.thresholds import with_curves
 from evenhand.audits.margin import check_reach, parse_margin
 from evenhand.audits.options import ask, complete, record, with_options
@@ -139,8 +141,10 @@ def _questions(data: AuditData, setting: GroupSetting, draws: Draws) -> Iterator
         for attribute in data.attributes:
             say(f"group: {metric.name} by {attribute.name}")
             samples = samples_of(metric, sums, attribute)
+            crude = samples if data.strata is None else crude_samples(metric, sums, attribute)
             for a, b in _pairs(attribute, setting):
-                yield compare_pair(metric, attribute, samples, a, b, asked, named)
+                raw = compare_pair(metric, attribute, samples, a, b, asked, named)
+                yield with_strata(raw, samples, crude, data.strata, (a, b), asked.level, named)
             if len(attribute.labels) > 2:
                 yield compare_all(metric, attribute, samples, asked, named)
         for name in data.continuous:
@@ -161,6 +165,8 @@ def _prepare(data: AuditData, asked: GroupOptions) -> GroupSetting:
     chosen = metrics_for(data, asked.metrics)
     for metric in chosen:
         check_needs(metric, data)
+        if data.strata is not None and not has_design(data):
+            check_strata(metric, data, asked.permute, asked.variance)
     if not data.attributes and not data.continuous and not data.probabilities:
         raise DataError("No group column was given. Name at least one in `groups`.")
     margin = parse_margin(asked.margin)

@@ -21,10 +21,12 @@ from evenhand.audits.group.options import GroupSetting
 from evenhand.audits.group.samples import row_values
 from evenhand.audits.margin import pvalue_beyond
 from evenhand.inference.correlation import correlation_interval, correlation_test
+from evenhand.inference.design.conditional import ConditionalClusters
 from evenhand.inference.limits import Margin
 from evenhand.inference.pvalues import TestResult
 from evenhand.inference.rates.gaps import RateGaps
 from evenhand.inference.samples import Draws, Samples
+from evenhand.inference.strata.samples import StratifiedSamples
 from evenhand.intake import Attribute, AuditData
 from evenhand.metrics import Metric
 from evenhand.results import Finding, Interval
@@ -56,9 +58,9 @@ def compare_pair(
     Raw
     """
     names = (attribute.group_name(a), attribute.group_name(b))
-    measure = f"{metric.name}_ratio" if options.ratio else metric.name
+    measure = _measure(metric, samples, ratio=options.ratio)
     counts = {n: dict(samples.counts[k]) for n, k in zip(names, (a, b), strict=True)}
-    value_a, value_b = float(samples.estimate[a]), float(samples.estimate[b])
+    value_a, value_b = samples.values(a, b)
     reason = _undefined([(names[0], samples.reason[a]), (names[1], samples.reason[b])])
     if not reason and options.ratio and value_b == 0:
         reason = f"The ratio is undefined: {metric.per_group or metric.name} of `{names[1]}` is 0."
@@ -86,6 +88,12 @@ def compare_pair(
     return _at_margin(raw, margin, _beyond(samples, a, b, margin, draws), _inside(samples, a, b, margin, draws))
 
 
+def _measure(metric: Metric, samples: Samples, *, ratio: bool) -> str:
+    """Name what is compared: the metric, as a ratio or a difference, of everybody or within strata."""
+    within = "_conditional" if isinstance(samples, StratifiedSamples | ConditionalClusters) else ""
+    return f"{metric.name}_ratio{within}" if ratio else f"{metric.name}{within}"
+
+
 def _tested(finding: Finding, test: TestResult, **said: Any) -> Raw:
     """Give a finding the p-value of its test, and the evidence for it beside what is said."""
     return Raw(finding=replace(finding, pvalue=test.pvalue), evidence=replace(_test_evidence(test), **said))
@@ -110,12 +118,12 @@ def _fact(
     word = f"a ratio of {estimate:.3f}" if ratio else f"a difference of {estimate:+.3f}"
     if isinstance(samples, RateGaps):
         parts, word = samples.parts, f"a mean absolute difference of {estimate:.3f}"
+    within = " within strata" if isinstance(samples, StratifiedSamples | ConditionalClusters) else ""
     said = "; ".join(
-        f"{name} is {float(part.estimate[pair[0]]):.3f} for {names[0]} and {float(part.estimate[pair[1]]):.3f} for "
-        f"{names[1]}"
-        for name, part in parts.items()
+        f"{name} is {one:.3f} for {names[0]} and {two:.3f} for {names[1]}"
+        for name, (one, two) in ((name, part.values(*pair)) for name, part in parts.items())
     )
-    return f"{said}: {word}."
+    return f"{said}: {word}{within}."
 
 
 def _interval(samples: Samples, a: int, b: int, ratio: bool, draws: Draws, level: float) -> Interval:
@@ -163,7 +171,7 @@ def compare_all(metric: Metric, attribute: Attribute, samples: Samples, options:
         groups agree. With a margin the question is whether any two groups differ by more.
     """
     names = tuple(attribute.group_name(k) for k in range(len(attribute.labels)))
-    measure = f"{metric.name}_ratio_global" if options.ratio else f"{metric.name}_global"
+    measure = f"{_measure(metric, samples, ratio=options.ratio)}_global"
     counts = {n: dict(samples.counts[k]) for k, n in enumerate(names)}
     members = [k for k in range(len(names)) if not samples.reason[k]]
     if len(members) < 2:
@@ -219,7 +227,7 @@ def _all_pairs(samples: Samples, members: Sequence[int], margin: Margin, draws: 
 def _within(samples: Samples, a: int, b: int, margin: Margin) -> bool:
     if not margin.ratio:
         return margin.low <= samples.difference(a, b) <= margin.high
-    one, two = float(samples.estimate[a]), float(samples.estimate[b])
+    one, two = samples.values(a, b)
     return one == two if two == 0 else margin.low <= one / two <= margin.high
 
 
@@ -243,6 +251,9 @@ def correlate(metric: Metric, data: AuditData, name: str, options: GroupSetting,
         Its estimate is Pearson's correlation.
     """
     measure = f"{metric.name}_correlation"
+    if data.strata is not None:
+        reason = f"Correlation within strata is not offered; cut `{name}` into groups with `cuts`."
+        return _not_computable(metric, measure, (name,), {}, reason)
     if metric.compare:
         reason = (
             f"{metric.name} compares groups, so it has no correlation with `{name}`; ask for `tpr`, `fpr` or "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from evenhand.audits.detectable import SampleSize
-from evenhand.results.evidence import Evidence, Part
+from evenhand.results.evidence import Ends, Evidence, Part
 
 
 class ThresholdCurve(Part):
@@ -32,6 +32,48 @@ class Clusters(Part):
     single_cluster_strata: int | None = None  # sampling strata with one cluster
 
 
+class StratumEvidence(Part):
+    """Two groups in one stratum: values, rows (or summed weights), difference or ratio, its share of the weights."""
+
+    label: str
+    first: float
+    second: float
+    first_rows: float
+    second_rows: float
+    estimate: float
+    low: float
+    high: float
+    share: float
+
+
+class HomogeneityEvidence(Part):
+    """Whether strata with enough rows have one difference or ratio."""
+
+    statistic: float
+    df: int
+    pvalue: float
+
+
+class StrataEvidence(Part):
+    """What stands beside a comparison within strata.
+
+    Strata and rows of the two groups, in all and where both are; the crude value with its interval, and whether it
+    points the other way; the strata that count most.
+    """
+
+    name: str
+    strata: int
+    compared: int
+    rows: int
+    rows_compared: int
+    crude: float
+    crude_interval: Ends
+    reversed: bool
+    agreement: str
+    largest: tuple[StratumEvidence, ...]
+    homogeneity: HomogeneityEvidence | None = None
+
+
 class GroupEvidence(Evidence):
     """Of a comparison of two groups, of all groups, or of a correlation."""
 
@@ -41,3 +83,4 @@ class GroupEvidence(Evidence):
     design_note: str | None = None
     clusters: Clusters | None = None
     thresholds: ThresholdCurve | None = None
+    strata: StrataEvidence | None = None

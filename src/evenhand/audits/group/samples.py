@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from evenhand.arrays import AnyArray, BoolArray, FloatArray
 from evenhand.audits.group.design import check_design_needs, design_samples, has_design
 from evenhand.audits.group.influence import values_of
+from evenhand.audits.group.strata import stratified_samples
 from evenhand.errors import DataError
 from evenhand.inference.auc import AucSamples
 from evenhand.inference.calibration import CalibrationSamples
@@ -112,6 +114,15 @@ def samples_of(metric: Metric, sums: Sums, attribute: Attribute) -> Samples:
     """Make the samples that a metric, checked with `check_needs`, compares between the groups of an attribute."""
     if has_design(sums.data):
         return design_samples(metric, sums.data, attribute)
+    if sums.data.strata is not None:
+        return stratified_samples(metric, sums, attribute, values_of)
+    return crude_samples(metric, sums, attribute)
+
+
+def crude_samples(metric: Metric, sums: Sums, attribute: Attribute) -> Samples:
+    """Make the samples that a metric compares between all rows of the groups, whatever their strata."""
+    if has_design(sums.data):
+        return design_samples(metric, replace(sums.data, strata=None), attribute)
     return _MAKERS[metric.kind](metric, sums, attribute)
 
 

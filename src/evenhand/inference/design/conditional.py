@@ -21,6 +21,7 @@ from evenhand.inference.design.contributions import Contributions
 from evenhand.inference.design.crossed import joint_score
 from evenhand.inference.pvalues import TestResult, undefined
 from evenhand.inference.samples import Draws, Samples
+from evenhand.inference.strata.samples import Coverage
 
 NO_STRATUM = "No stratum has rows of both groups, so nothing can be compared within strata."
 
@@ -68,6 +69,22 @@ class ConditionalClusters(Samples):
         """Return the strata that have rows of both groups."""
         both = (self._mass[[a, b]] > 0).all(axis=0) & ~np.isnan(self._rows.value[[a, b]]).any(axis=0)
         return np.flatnonzero(both)
+
+    def coverage(self, a: int, b: int) -> Coverage:
+        """Return how many strata and rows of two groups there are, and how many where both are."""
+        rows = self._rows
+        counts = np.bincount(
+            rows.group * rows.value.shape[1] + rows.stratum,
+            weights=rows.copies[rows.line] * rows.count,
+            minlength=rows.value.size,
+        ).reshape(rows.value.shape)[[a, b]]
+        both = self.informative(a, b)
+        return Coverage(
+            strata=int((counts > 0).any(axis=0).sum()),
+            compared=both.size,
+            rows=round(float(counts.sum())),
+            rows_compared=round(float(counts[:, both].sum())),
+        )
 
     def pair(self, a: int, b: int) -> ClusteredSamples | None:
         """Return the two groups' values standardised to the strata they share; None where they share none."""
