@@ -20,11 +20,13 @@ from evenhand.intake import Attribute, AuditData
 from evenhand.metrics import Metric
 from evenhand.summaries import cells_of, weight_sums
 
-# Kinds of metric without an influence function that adds up by cluster, each with one that has it, and why.
+_COMPARED = ("rate", "table", "mean", "auc")
+# Other kinds have no influence function that adds up by cluster: a metric that has one, and why they do not.
 _LACKING = {
     "calibration": ("mean_residual", "its estimate without bias takes rows of one score bin for independent"),
     "gaps": ("aod", "it takes the tests of its two rates for independent, and rows of a cluster link them"),
-    "rows": ("a metric of the catalogue", "a function of rows has no known influence of each row"),
+    "scoring": ("mean_score", "the median that it compares with is itself made from all clusters"),
+    "rows": ("selection_rate", "a function of rows has no known influence of each row"),
 }
 
 
@@ -41,8 +43,8 @@ def check_design_needs(metric: Metric, data: AuditData) -> None:
     if not has_design(data):
         return
     asked = "cluster" if data.cluster is not None else "survey_strata"
-    if metric.kind in _LACKING:
-        other, why = _LACKING[metric.kind]
+    if metric.kind not in _COMPARED:
+        other, why = _LACKING.get(metric.kind, _LACKING["rows"])
         raise DataError(
             f"Metric `{metric.name}` cannot be compared with `{asked}`: {why}. Leave it out of `metrics`, or use "
             f"`{other}`."
