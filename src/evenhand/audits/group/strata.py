@@ -118,7 +118,18 @@ def _rates(metric: Metric, sums: Sums, attribute: Attribute, empty_reason: str) 
 def _weighted_rates(metric: Metric, sums: Sums, attribute: Attribute) -> StratifiedMeans:
     """With sampling weights a rate is a weighted mean of 0 and 1 over the rows of its denominator."""
     data = sums.data
+    assert data.strata is not None
     inside, yes = np.isin(sums.cells, metric.denominator), np.isin(sums.cells, metric.numerator)
+    if data.moments is None:
+        return StratifiedMeans(
+            value=yes[inside].astype(np.float64),
+            codes=attribute.codes[inside],
+            strata=data.strata.codes[inside],
+            shape=(len(attribute.labels), len(data.strata.labels)),
+            count=data.count[inside],
+            weight=np.asarray(data.weight)[inside],
+            empty_reason=metric.empty,
+        )
     w, ww = weight_sums(data)
     parts: dict[str, AnyArray] = {"n": data.count * inside, "w": w * inside, "ww": ww * inside, "wv": w * yes}
     parts |= {"wwv": ww * yes, "wwvv": ww * yes}

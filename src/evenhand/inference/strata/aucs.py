@@ -82,6 +82,10 @@ class StratifiedAucs(StratifiedValues):
     def _rows(self) -> FloatArray:
         return np.asarray(self._sizes.sum(-1))
 
+    def _interval(self, a: int, b: int, level: float, ratio: bool, draws: Draws) -> tuple[float, float, str]:
+        low, high, kind = super()._interval(a, b, level, ratio, draws)
+        return (low, high, kind) if ratio else (max(low, -1.0), min(high, 1.0), kind)
+
     def _null(self, a: int, b: int, draws: Draws) -> Drawn | None:
         pair = self.pair(a, b)
         sizes = self._sizes[[a, b]][:, pair.strata]  # (2, S, 2 outcomes)

@@ -176,6 +176,8 @@ class StratifiedValues(StratifiedSamples):
         if math.isnan(self._statistic(a, b)):
             return -math.inf, math.inf, "none"
         if ratio:
+            if min(self.values(a, b)) <= 0:  # a ratio of values that are not above 0 has no bounds
+                return -math.inf, math.inf, self._kind(draws)
             return super()._interval(a, b, level, True, draws)
         reference = self._reference(a, b, draws)
         if reference.law is None and reference.null is None:
