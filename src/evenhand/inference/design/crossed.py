@@ -77,7 +77,8 @@ class CrossedSamples(MarginSamples):
             return undefined(NOTHING_VARIES)
         reference = self._reference(a, b, draws)
         words = SIGNS if reference.null is not None else STUDENT if draws.method == "limit" else SKEWED
-        return reference.result(self._point(a, b, False) / error, draws.alternative, method=words)
+        result = reference.result(self._point(a, b, False) / error, draws.alternative, method=words)
+        return replace(result, null=np.empty(0))  # signs are flipped there, not labels, which a chart would claim
 
     def _test_global(self, members: list[int], draws: Draws) -> TestResult:
         self._refuse(draws)
@@ -272,4 +273,4 @@ def joint_score(gaps: FloatArray, null: FloatArray, copies: IntArray, df: float,
     law = Reference(None, flipped(statistic, copies, draws, "global"))
     result = law.result(score, "greater", method=f"{words} and sign flips of clusters, the larger p-value")
     p, low, high = (max(known, x) for x in (result.pvalue, result.pvalue_low, result.pvalue_high))
-    return replace(result, pvalue=p, pvalue_low=low, pvalue_high=high, exact=False)
+    return replace(result, pvalue=p, pvalue_low=low, pvalue_high=high, exact=False, null=np.empty(0))
