@@ -120,10 +120,10 @@ def is_ratio(measure: str) -> bool:
 
     Examples
     --------
-    >>> is_ratio("fnr"), is_ratio("fnr_ratio"), is_ratio("fnr_ratio_global")
+    >>> is_ratio("fnr"), is_ratio("fnr_ratio"), is_ratio("fnr_ratio_conditional_global")
     (False, True, True)
     """
-    return measure.removesuffix("_global").endswith("_ratio")
+    return measure.removesuffix("_global").removesuffix("_conditional").endswith("_ratio")
 
 
 def margin_ends(measure: str, value: float) -> tuple[float, float]:

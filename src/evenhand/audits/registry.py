@@ -129,6 +129,12 @@ _ROWS = (
                 margin="No two groups differ by more than the margin.",
             ),
             Hypothesis(
+                measure="conditional",
+                null="Within strata both groups have the same value, on the weighted mean over the strata.",
+                margin="The conditional difference (or ratio) lies inside the margin.",
+                on_request=True,
+            ),
+            Hypothesis(
                 measure="correlation",
                 null="The metric's value per row is not correlated with the attribute.",
             ),
@@ -138,10 +144,12 @@ _ROWS = (
             "had one rate, at the rate for which that is most often. The interval holds the differences (or ratios) "
             "that the same test does not reject. Other metrics are divided by their standard error first, so that "
             "groups may differ in size and spread, and compared with what chance gives: by permuting group labels, or "
-            "by a limit law where its error is negligible. The evidence of each finding names its test. Rows must be "
-            "independent: the same person twice, or households, break the tests."
+            "by a limit law where its error is negligible. With strata a group is compared with the reference within "
+            "strata only: rates by permuting labels within strata, all permutations summed, and the score interval "
+            "over strata. The evidence of each finding names its test. Rows must be independent: the same person "
+            "twice, or households, break the tests."
         ),
-        sources=("diciccio2020", "chung2013", "delong1988", "miettinen1985", "phipson2010"),
+        sources=("diciccio2020", "chung2013", "delong1988", "miettinen1985", "mantel1959", "phipson2010"),
     ),
     Audit(
         name="projection",

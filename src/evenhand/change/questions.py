@@ -16,7 +16,7 @@ import numpy as np
 from scipy import special
 
 from evenhand.arrays import AnyArray, FloatArray
-from evenhand.audits.group.max_t import influence
+from evenhand.audits.group.influence import influence
 from evenhand.audits.group.samples import row_values, samples_of
 from evenhand.change.sides import Sides
 from evenhand.inference.means import MeanSamples

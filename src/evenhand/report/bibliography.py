@@ -75,6 +75,11 @@ SOURCES: dict[str, Source] = {
         "Comparative analysis of two rates",
         "Statistics in Medicine 4, 213–226, 1985",
     ),
+    "mantel1959": Source(
+        "N. Mantel, W. Haenszel",
+        "Statistical aspects of the analysis of data from retrospective studies of disease",
+        "Journal of the National Cancer Institute 22, 719–748, 1959",
+    ),
     "hosking1987": Source(
         "J. R. M. Hosking, J. R. Wallis",
         "Parameter and quantile estimation for the generalized Pareto distribution",

@@ -104,7 +104,7 @@ def glossary(run: AuditRun) -> tuple[tuple[str, str], ...]:
     meanings = dict(_GLOSSARY)
     for finding in run.findings:
         name = finding.measure.partition(":")[0]
-        plain = name.removesuffix("_global").removesuffix("_ratio")
+        plain = name.removesuffix("_global").removesuffix("_conditional").removesuffix("_ratio")
         if name in _MEASURES:
             meanings[name] = _MEASURES[name]
         elif plain in METRICS:

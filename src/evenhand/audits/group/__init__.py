@@ -7,6 +7,7 @@ Hypotheses
     margin, H0 is that the difference (or ratio) lies inside it; of the global finding, that no two groups are farther
     apart. A group may also be compared with the highest value, whichever group has it (H0: no group's is higher), with
     all other groups together, or with everybody.
+    With strata the value compared is the conditional one: groups are held against each other within strata.
 Statistic
     The difference of the groups' values divided by its standard error, recomputed on every permutation.
 Reference distribution
@@ -27,7 +28,8 @@ Reference distribution
     the base rates are. All other metrics need studentising, and hold their level in the limit only.
 When it fails
     Few rows in the smaller group with a skewed value or an AUC near 1: the finding carries a warning. Rows that
-    depend on each other (the same person twice) break every test here.
+    depend on each other (the same person twice) break every test here unless `cluster` says which belong together:
+    whole clusters then swap groups, or a score test takes the clusters' variance (`evenhand.inference.design`).
 
 Symbols
     =============  =====================  =========================
@@ -48,9 +50,11 @@ from dataclasses import fields, replace
 from evenhand.audits.finding import Raw, columns_of
 from evenhand.audits.group.by_word import check_words, compare_by_word, why_not
 from evenhand.audits.group.comparison import compare_all, compare_pair, correlate
+from evenhand.audits.group.design import has_design
 from evenhand.audits.group.max_t import joint_adjustment
 from evenhand.audits.group.options import GroupOptions, GroupSetting
-from evenhand.audits.group.samples import check_needs, largest_difference, metrics_for, samples_of
+from evenhand.audits.group.samples import check_needs, crude_samples, largest_difference, metrics_for, samples_of
+from evenhand.audits.group.strata import check_strata, with_strata
 from evenhand.audits.group.thresholds import with_curves
 from evenhand.audits.margin import check_reach, parse_margin
 from evenhand.audits.options import ask, complete, record, with_options
@@ -144,8 +148,10 @@ def _questions(data: AuditData, setting: GroupSetting, draws: Draws) -> Iterator
             samples = samples_of(metric, sums, attribute)
             if attribute.name in words:
                 yield from compare_by_word(metric, attribute, samples, data, asked, named)
+            crude = samples if data.strata is None else crude_samples(metric, sums, attribute)
             for a, b in _pairs(attribute, setting):
-                yield compare_pair(metric, attribute, samples, a, b, asked, named)
+                raw = compare_pair(metric, attribute, samples, a, b, asked, named)
+                yield with_strata(raw, samples, crude, data.strata, (a, b), asked.level, named)
             # With the highest group every other one is compared, so the largest gap is among these findings already.
             if len(attribute.labels) > 2 and (attribute.name, "highest") not in words.items():
                 yield compare_all(metric, attribute, samples, asked, named)
@@ -172,6 +178,8 @@ def _prepare(data: AuditData, asked: GroupOptions) -> GroupSetting:
         chosen = tuple(m for m in chosen if not any(why_not(word, m, data) for word in words.values())) or chosen
     for metric in chosen:
         check_needs(metric, data)
+        if data.strata is not None and not has_design(data):
+            check_strata(metric, data, asked.permute, asked.variance)
     check_words(words, chosen, asked, data)
     if not data.attributes and not data.continuous and not data.probabilities:
         raise DataError("No group column was given. Name at least one in `groups`.")

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evenhand.audits.group.evidence import GroupEvidence
+from evenhand.audits.group.evidence import GroupEvidence, StrataEvidence
 from evenhand.audits.margin import is_ratio, margin_ends
 from evenhand.metrics import METRICS
 from evenhand.report.document import Block, Cell, Table, Text, compared, shown
 from evenhand.report.evidence import known
 from evenhand.report.figures import Frame, forest, lines, number
-from evenhand.results import AuditResult, Finding, Interval
+from evenhand.results import AuditResult, Finding, Interval, shown_p
 
 _MOST_SERIES = 4
 _MOST_LINES = 40
 _WITH = {"highest": "the highest", "rest": "the rest", "overall": "everybody"}
+_MOST_STRATA = 10  # in the table of strata
 
 
 def blocks(result: AuditResult) -> list[Block]:
@@ -36,6 +37,9 @@ def blocks(result: AuditResult) -> list[Block]:
             drawn.append(_forest(measure, [f for f, _ in rows], [e.verdict_interval for _, e in rows]))
             if len(rows) > _MOST_LINES:
                 drawn.append(Text(text=f"The first {_MOST_LINES} of {len(rows)} comparisons are drawn.", kind="note"))
+    for finding, evidence in zip(result.findings, result.evidence, strict=True):
+        if isinstance(evidence, GroupEvidence) and evidence.strata is not None:
+            drawn += _strata(finding, evidence.strata)
     for measure in dict.fromkeys(f.measure for f in result.findings):
         drawn += _thresholds(measure, result)
     return drawn
@@ -126,8 +130,51 @@ def _forest(measure: str, findings: Sequence[Finding], adjusted: Sequence[Interv
 
 def _title(measure: str) -> str:
     """Name a metric with what it is, where the catalogue knows it."""
-    name = measure.removesuffix("_ratio")
-    return f"{name}, {METRICS[name].says}" if name in METRICS else name
+    name = measure.removesuffix("_conditional").removesuffix("_ratio")
+    within = ", within strata" if measure.endswith("_conditional") else ""
+    return f"{name}{within}, {METRICS[name].says}" if name in METRICS else f"{name}{within}"
+
+
+def _strata(finding: Finding, strata: StrataEvidence) -> list[Block]:
+    """Show a comparison stratum by stratum, the conditional one and the crude one below."""
+    ratio, interval = is_ratio(finding.measure), finding.interval
+    if not strata.largest or interval is None:
+        return []
+    value = "ratio" if ratio else "difference"
+    lines = [
+        *((part.label, part.estimate, part.low, part.high) for part in strata.largest),
+        ("within strata", finding.estimate, interval.low, interval.high),
+        ("without strata", strata.crude, strata.crude_interval.low, strata.crude_interval.high),
+    ]
+    rows = [
+        {"label": label, "estimate": number(at), "low": number(low), "high": number(high)}
+        for label, at, low, high in lines
+    ]
+    name = f"{finding.measure.removesuffix('_conditional')}, {compared(finding.groups)}"
+    caption = f"Point: the {value} in each stratum. Line: {interval.level:.0%} interval, of this stratum alone. "
+    if strata.compared > len(strata.largest):
+        caption += f"The {len(strata.largest)} of {strata.compared:,} strata that count most. "
+    caption += "Below: the weighted mean of all strata with both groups, and the value of everybody without strata."
+    said = f"All {strata.strata:,} strata have rows of both groups."
+    if strata.compared < strata.strata:
+        said = (
+            f"{strata.compared:,} of {strata.strata:,} strata have rows of both groups and {strata.rows_compared:,} of "
+            f"{strata.rows:,} rows are in them; the others carry no information."
+        )
+    if strata.homogeneity is not None:
+        same = strata.homogeneity
+        said += f" Do the strata tell one {value}? Q = {same.statistic:.2f} on {same.df} degrees of freedom, "
+        said += f"p = {shown_p(same.pvalue)}."
+    head = ("Stratum", "First value", "Second value", "First rows", "Second rows", value.capitalize(), "Weight")
+    cells = tuple(
+        (s.label, s.first, s.second, s.first_rows, s.second_rows, s.estimate, s.share)
+        for s in strata.largest[:_MOST_STRATA]
+    )
+    return [
+        forest(f"{name}: stratum by stratum", caption, rows, value=value, none=1.0 if ratio else 0.0, label="Stratum"),
+        Text(text=said, kind="note"),
+        Table(title=f"The strata of {strata.name} that count most: {name}", head=head, rows=cells, folded=True),
+    ]
 
 
 def _thresholds(measure: str, result: AuditResult) -> list[Block]:
