@@ -92,6 +92,11 @@ def _inconclusive(finding: Finding, evidence: Evidence, known: Judgement, interv
                 f"Looked at alone it would be shown (p {shown_p(finding.pvalue)}), but not among all questions asked "
                 f"here (adjusted p {shown_p(known.beyond)}). That does not show that there is no disparity. {planning}"
             )
+        if finding.measure.endswith("_bounds"):
+            return (
+                f"That every possible value is a disparity is not shown (adjusted p {shown_p(known.beyond)}), which "
+                f"does not show that there is none. {planning}"
+            )
         return (
             f"This is compatible with chance (adjusted p {shown_p(known.beyond)}), which does not show that there is "
             f"no disparity. {planning}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from evenhand.audits.margin import metric_of
 from evenhand.audits.registry import AUDITS
 from evenhand.metrics import METRICS
 from evenhand.report.document import Table
@@ -85,7 +86,7 @@ def tested(run: AuditRun) -> Table:
             for name, audit in AUDITS.items()
             if name in ran
             for h in audit.hypotheses
-            if not h.on_request or h.measure in there
+            if not h.on_request or any(h.fits(measure) for measure in there)
         ),
     )
 
@@ -103,7 +104,7 @@ def glossary(run: AuditRun) -> tuple[tuple[str, str], ...]:
     meanings = dict(_GLOSSARY)
     for finding in run.findings:
         name = finding.measure.partition(":")[0]
-        plain = name.removesuffix("_global").removesuffix("_ratio")
+        plain = metric_of(name)
         if name in _MEASURES:
             meanings[name] = _MEASURES[name]
         elif plain in METRICS:

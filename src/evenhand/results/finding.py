@@ -10,6 +10,10 @@ from typing import Any
 
 import numpy as np
 
+# What the name of a group audit's measure may end with: all groups at once; bounds, and an estimate under an
+# assumption, where groups are unknown or guessed.
+FORMS = ("_global", "_bounds", "_em")
+
 
 class Verdict(enum.StrEnum):
     """The four words an audit can end with, and no others."""

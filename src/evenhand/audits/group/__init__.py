@@ -43,13 +43,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from itertools import combinations
 
 from evenhand.audits.finding import Raw, columns_of
 from evenhand.audits.group.comparison import compare_all, compare_pair, correlate
+from evenhand.audits.group.completed import known_groups
+from evenhand.audits.group.guessed import compare_guessed, guessed_references
 from evenhand.audits.group.max_t import joint_adjustment
 from evenhand.audits.group.options import GroupOptions, GroupSetting
 from evenhand.audits.group.samples import check_needs, largest_difference, metrics_for, samples_of
 from evenhand.audits.group.thresholds import with_curves
+from evenhand.audits.group.unknown import compare_unknown
 from evenhand.audits.margin import check_reach, parse_margin
 from evenhand.audits.options import ask, complete, record, with_options
 from evenhand.audits.reference import references
@@ -137,22 +141,39 @@ def _questions(data: AuditData, setting: GroupSetting, draws: Draws) -> Iterator
         named = replace(draws, name=f"group/{metric.name}")
         for attribute in data.attributes:
             say(f"group: {metric.name} by {attribute.name}")
+            if attribute.unknown is not None:
+                for pair in _pairs(attribute, setting):
+                    yield compare_unknown(metric, sums, attribute, pair, asked, named)
+                continue
             samples = samples_of(metric, sums, attribute)
             for a, b in _pairs(attribute, setting):
                 yield compare_pair(metric, attribute, samples, a, b, asked, named)
             if len(attribute.labels) > 2:
                 yield compare_all(metric, attribute, samples, asked, named)
+        for name in data.probabilities:
+            say(f"group: {metric.name} by {name}")
+            yield from compare_guessed(metric, data, name, asked)
         for name in data.continuous:
             say(f"group: {metric.name} by {name}")
             yield correlate(metric, data, name, asked, named)
 
 
 def _pairs(attribute: Attribute, setting: GroupSetting) -> list[tuple[int, int]]:
-    n = len(attribute.labels)
+    groups = known_groups(attribute)
     if setting.compare == "pairs":
-        return [(a, b) for a in range(n) for b in range(a + 1, n)]
+        return list(combinations(groups, 2))
     b = attribute.labels.index(setting.reference[attribute.name])
-    return [(a, b) for a in range(n) if a != b]
+    return [(a, b) for a in groups if a != b]
+
+
+def _references(data: AuditData, wanted: Mapping[str, str] | str | None) -> dict[str, str]:
+    """Name the reference of each attribute, known or guessed."""
+    guessed = guessed_references(data, wanted)
+    if isinstance(wanted, Mapping):
+        wanted = {name: label for name, label in wanted.items() if name not in guessed}
+    elif not data.attributes and guessed:
+        wanted = None
+    return {**references(data, wanted), **guessed}
 
 
 def _prepare(data: AuditData, asked: GroupOptions) -> GroupSetting:
@@ -173,7 +194,7 @@ def _prepare(data: AuditData, asked: GroupOptions) -> GroupSetting:
         GroupSetting,
         asked,
         metrics=chosen,
-        reference=references(data, asked.reference),
+        reference=_references(data, asked.reference),
         ratio=asked.ratio if margin is None else margin.ratio,
         margin=margin,
         level=asked.coverage,

@@ -7,7 +7,7 @@ each limit is wrong with probability ``tail``, where ``c = -ndtri(tail)`` solves
 
     Phi(c + width) - Phi(-c) = 1 - alpha,
 
-``width`` being the distance of the ends in standard errors of the less certain one ([imbens2004] eq. 6 and 7). With
+``width`` being the distance of the ends in standard errors of the less certain one ([imbens2004]). With
 equal ends the tail is alpha / 2, as in an ordinary interval; far apart only one end can be wrong, and it is alpha. The
 interval covers the true value, not the whole range of possible values, which would take alpha / 2 throughout.
 """
@@ -97,14 +97,12 @@ class IdentifiedSet:
     def width(self) -> float:
         """The distance of the ends in standard errors of the less certain one, as their 95 % limits give it."""
         low, high = self._scaled(self.low.estimate), self._scaled(self.high.estimate)
-        if not high > low:
-            return 0.0
+        if not high > low or math.isinf(high - low):
+            return 0.0  # equal ends; or one without limit, where the wider interval is the safe one
         z = critical_value(0.0, _USUAL)
         below = low - self._scaled(self.low.interval(_USUAL)[0])
         above = self._scaled(self.high.interval(_USUAL)[1]) - high
         error = max(below, above) / z
-        if math.isnan(error) or math.isinf(error):
-            return 0.0  # the wider interval is the safe one
         return (high - low) / error if error > 0 else math.inf
 
     def _scaled(self, value: float) -> float:
@@ -112,27 +110,37 @@ class IdentifiedSet:
             return value
         return math.log(value) if value > 0 else -math.inf
 
-    def interval(self, level: float) -> tuple[float, float]:
-        """Return the interval that covers the true value, wherever it lies between the ends."""
-        tail = float(special.ndtr(-critical_value(self.width, level)))
-        wide = 1 - 2 * tail
-        return self.low.interval(wide)[0], self.high.interval(wide)[1]
+    def interval(self, level: float, alternative: str = "two-sided") -> tuple[float, float]:
+        """Return the interval that covers the true value, wherever it lies between the ends.
+
+        Of a one-sided question it is the limit that the question asks about, and no limit on the other side.
+        """
+        tail = 1 - level
+        if alternative == "two-sided":
+            tail = float(special.ndtr(-critical_value(self.width, level)))
+        wide = max(1 - 2 * tail, 1e-9)
+        low, high = self.low.interval(wide)[0], self.high.interval(wide)[1]
+        if alternative == "greater":
+            return low, math.inf
+        return (0.0 if self.log else -math.inf, high) if alternative == "less" else (low, high)
 
     def nearest(self, value: float) -> float:
         """Return the possible value that lies nearest to one: itself where it is possible."""
         return min(max(value, self.low.estimate), self.high.estimate)
 
-    def beyond(self, low: float, high: float) -> float:
+    def beyond(self, low: float, high: float, alternative: str = "two-sided") -> float:
         """Return the p-value against "the true value lies in [low, high]"; 1 where a possible value does.
 
         It is one minus the level at which `interval` begins to miss [low, high].
         """
-        if self.low.estimate > high:
+        if self.low.estimate > high and alternative != "less":
             two_sided = self.low.pvalue(high)
-        elif self.high.estimate < low:
+        elif self.high.estimate < low and alternative != "greater":
             two_sided = self.high.pvalue(low)
         else:
             return 1.0
         one_sided = float(two_sided) / 2
+        if alternative != "two-sided":
+            return one_sided
         # The critical value that just reaches [low, high], put into the equation of the level.
         return min(1.0, one_sided + float(special.ndtr(-(-special.ndtri(one_sided) + self.width))))

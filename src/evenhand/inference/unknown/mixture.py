@@ -9,8 +9,8 @@ or ratio of two groups' rates, its step needs the most likely pair of rates on a
 
 Twice the loss of log-likelihood, as a signed root, is standard normal. Its inversion is the interval: with a proxy that
 says little the likelihood is flat, and the interval grows to the whole range instead of pretending. Sampling weights
-make the likelihood a pseudo-likelihood; the root is scaled by the ratio of its standard errors, the model's and the
-sandwich's.
+and clusters make the likelihood a pseudo-likelihood; the root is scaled by the ratio of its standard errors, the
+model's and the sandwich's.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Mixture:
     >>> place = np.where(rng.random(p.size) < np.where(group, 0.5, 0.3), NUMERATOR, DENOMINATOR)
     >>> model = Mixture(ProxyRows.of(np.stack([p, 1 - p], 1), place))
     >>> model.values.round(2).tolist()
-    [0.5, 0.3]
+    [0.51, 0.3]
     >>> model.root(0, 1, 0.0) > 10
     True
     """
@@ -215,12 +215,12 @@ class Mixture:
 
     def _variance(self, a: int, b: int) -> tuple[float, float]:
         g = self._scores()
-        w, ww = self._scale * self.people.weight, self._scale**2 * self.people.square
+        w = self._scale * self.people.weight
         slope = np.zeros(g.shape[1])
         steep = 2 / (1 + self.fit.rate) ** 2 if self.f1 else np.ones(self.fit.rate.shape)
         slope[a], slope[b] = steep[a], -steep[b]
         pull = np.linalg.pinv(g.T @ (g * w[:, None]), hermitian=True) @ slope
-        model, sandwich = float(slope @ pull), float(((g @ pull) ** 2 * ww).sum())
+        model, sandwich = float(slope @ pull), self._scale**2 * self.people.spread(g @ pull)
         return (model, sandwich) if model > 0 else (math.nan, math.nan)
 
     def _scores(self) -> FloatArray:

@@ -40,6 +40,13 @@ class ProxyRows:
     # weight, square: (R,) each, sums of the sampling weights and of their squares; both are `rows` without weights.
     weight: FloatArray
     square: FloatArray
+    cluster: IntArray | None = None  # (R,): rows of one cluster belong together
+
+    def spread(self, influence: FloatArray) -> float:
+        """Return the variance of a weighted sum of independent rows' influences, or of independent clusters'."""
+        if self.cluster is None:
+            return float((self.square * influence**2).sum())
+        return float((np.bincount(self.cluster, weights=self.weight * influence) ** 2).sum())
 
     @classmethod
     def of(cls, probability: FloatArray, place: IntArray) -> ProxyRows:
@@ -60,15 +67,26 @@ def proxy_cells(people: ProxyRows, a: int, b: int) -> IntArray:
     [100, 100]
     """
     n, groups = int(people.rows.sum()), people.probability.shape[1]
-    kinds, codes = np.unique(np.round(people.probability, 12), axis=0, return_inverse=True)
-    if len(kinds) <= _MOST_CELLS and np.bincount(codes.ravel(), weights=people.rows).min() >= _FEW_ROWS:
-        return codes.ravel().astype(np.int64)
+    kinds = _distinct(people.probability)
+    if kinds is not None and np.bincount(kinds, weights=people.rows).min() >= _FEW_ROWS:
+        return kinds
     if groups == 2:
         return quantile_bins(people.probability[:, a], people.rows, min(_MOST_CELLS, max(1, n // _FEW_ROWS)))
     bins = min(_MOST_BINS, max(1, math.isqrt(n // _FEW_ROWS)))
     first, second = (quantile_bins(people.probability[:, g], people.rows, bins) for g in (a, b))
     crossed: IntArray = np.unique(first * bins + second, return_inverse=True)[1].ravel().astype(np.int64)
     return crossed
+
+
+def _distinct(probability: FloatArray) -> IntArray | None:
+    """Return the number of each distinct row; None where there are more of them than cells."""
+    codes = np.zeros(len(probability), dtype=np.int64)
+    for column in np.round(probability, 12).T:
+        values, own = np.unique(column, return_inverse=True)
+        if len(values) > _MOST_CELLS:
+            return None
+        codes = np.unique(codes * len(values) + own, return_inverse=True)[1].astype(np.int64)
+    return codes if codes.max(initial=0) < _MOST_CELLS else None
 
 
 def quantile_bins(values: FloatArray, rows: IntArray, bins: int) -> IntArray:
@@ -98,7 +116,7 @@ class ProxyBounds:
     >>> place = np.where(rng.random(p.size) < np.where(group, 0.5, 0.3), NUMERATOR, DENOMINATOR)
     >>> values = ProxyBounds(ProxyRows.of(np.stack([p, 1 - p], 1), place), 0, 1).difference()
     >>> round(values.low.estimate, 2), round(values.high.estimate, 2)
-    (0.02, 0.41)
+    (-0.04, 0.36)
     """
 
     def __init__(self, people: ProxyRows, a: int, b: int) -> None:
@@ -160,7 +178,7 @@ class ProxyBounds:
         return float(np.average(values, weights=self._people.weight))
 
     def _error(self, influence: FloatArray) -> float:
-        return math.sqrt(float((self._people.square * influence**2).sum())) / float(self._people.weight.sum())
+        return math.sqrt(self._people.spread(influence)) / float(self._people.weight.sum())
 
     def _difference_end(self, first: tuple[float, FloatArray], second: tuple[float, FloatArray]) -> End:
         error, value = self._error(first[1] - second[1]), first[0] - second[0]
