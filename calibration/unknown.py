@@ -6,7 +6,7 @@ probabilities of groups, decisions independent of the proxy given the group; the
 and so must the bounds'. "contradicted": decisions depend on the proxy beyond the group; the estimate is wrong, the
 bounds are not, and the warning should be seen.
 
-python calibration/unknown.py [--short] [--replications 200] [--kind missing]
+python calibration/unknown.py [--short] [--replications 30] [--rounds 10]
 """
 
 from __future__ import annotations
@@ -240,27 +240,38 @@ def run(design: Missing | Proxy, replications: int, first: int = 0) -> dict[str,
     return simulate_proxy(design, max(number, 1), first)
 
 
+def joined(one: Any, two: Any, share: float) -> Any:
+    """Average two results of one design, the first with this share of the runs."""
+    if isinstance(one, dict):
+        return {key: joined(one[key], two[key], share) for key in one}
+    return share * one + (1 - share) * two
+
+
 def main() -> None:
-    """Run the grid and store it."""
+    """Run the grid in rounds over all designs, and store what there is after each round."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--replications", type=int, default=200)
+    parser.add_argument("--replications", type=int, default=30, help="runs of a design in each round")
+    parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--short", action="store_true")
-    parser.add_argument("--kind", choices=("missing", "proxy", "contradicted"))
     asked = parser.parse_args()
-    kinds = {"missing": MISSING, "proxy": PROXY, "contradicted": CONTRADICTED}
-    designs = SHORT if asked.short else kinds[asked.kind] if asked.kind else (*PROXY, *CONTRADICTED, *MISSING)
-    results = []
-    for design in designs:
-        begun = time.perf_counter()
-        results.append(run(design, asked.replications))
-        last = results[-1]
-        print(
-            f"{last['design']['name']}: {last['coverage']} {last['rejected']} {time.perf_counter() - begun:.1f} s",
-            flush=True,
-        )
-        if asked.short or asked.kind:
-            continue
-        (HERE / "unknown.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    designs = SHORT if asked.short else (*PROXY, *CONTRADICTED, *MISSING)
+    results: dict[str, dict[str, Any]] = {}
+    for number in range(1 if asked.short else asked.rounds):
+        for design in designs:
+            made = run(design, asked.replications, first=10_000 * number)
+            old = results.get(design.name)
+            if old is not None:
+                runs = old["replications"] + made["replications"]
+                share = old["replications"] / runs
+                numbers = {k: joined(v, made[k], share) for k, v in old.items() if k not in ("design", "replications")}
+                made = {"design": made["design"], "replications": runs, **numbers}
+            results[design.name] = made
+            if asked.short:
+                print(design.name, made["coverage"], made["rejected"])
+        if not asked.short:
+            stored = json.dumps(list(results.values()), indent=1) + "\n"
+            (HERE / "unknown.json").write_text(stored, encoding="utf-8")
+            print(f"round {number + 1}: {time.process_time():.0f} s of processor time", flush=True)
 
 
 if __name__ == "__main__":

@@ -50,6 +50,12 @@ _GLOSSARY = (
     ("permutation", "A shuffle of group labels; many of them show what chance alone gives."),
 )
 
+_FORMS = {
+    "_bounds": "After a metric: all values that it can have while people's groups are unknown or only guessed. The "
+    "estimate is the one nearest to no disparity; a verdict means that every one of them agrees.",
+    "_em": "After a metric: estimated from group probabilities, if given the group it does not depend on the proxy.",
+}
+
 
 def _listed(names: list[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
@@ -109,4 +115,5 @@ def glossary(run: AuditRun) -> tuple[tuple[str, str], ...]:
             meanings[name] = _MEASURES[name]
         elif plain in METRICS:
             meanings[plain] = METRICS[plain].says
+        meanings |= {form: said for form, said in _FORMS.items() if name.endswith(form)}
     return tuple(meanings.items())

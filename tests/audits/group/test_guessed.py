@@ -126,13 +126,18 @@ def test_a_group_that_nobody_may_be_in_and_metrics_that_are_no_rates():
     assert "only rates can" in mean.reason
 
 
-def test_a_contradicted_assumption_is_a_warning():
+def test_a_contradicted_assumption_gives_no_verdict():
     rng = np.random.default_rng(1)
     table = frame(n=8000, sharp=2.0)
     chance = 0.2 + 0.6 * (np.sin(6 * table["white"]) > 0)
     table = table.assign(d=(rng.random(8000) < chance).astype(int))
-    evidence = eh.audit_group(read(table), metrics=["selection_rate"]).evidence[1]
-    assert "The data contradict the assumption" in evidence.warnings[0]
+    for options in ({}, {"margin": 0.05}):
+        result = eh.audit_group(read(table), metrics=["selection_rate"], **options)
+        finding, evidence = result.findings[1], result.evidence[1]
+        assert "The data contradict the assumption" in evidence.warnings[0]
+        assert "It was not tested. The data contradict" in finding.reason
+        assert str(finding.verdict) == "inconclusive"
+        assert np.isnan(finding.pvalue)
 
 
 def test_weights_and_clusters():
@@ -156,3 +161,33 @@ def test_guessed_and_known_attributes_together():
     assert measures.count("selection_rate_em") == 2
     run = eh.audit(data, plan=eh.Plan(group={"metrics": ["selection_rate"]}), rng=0)
     assert len(run.findings) == 7
+
+
+def test_few_people_have_no_bounds():
+    bounds = eh.audit_group(read(frame(n=30, rates=(0.1, 0.1, 0.1))), metrics=["selection_rate"]).findings[0]
+    assert str(bounds.verdict) == "not_computable"
+    assert "at least 10 people in its numerator" in bounds.reason
+
+
+def test_real_decisions_with_synthetic_names():
+    """Adult, where race is known: the numbers of docs/unknown-groups.md, and the shortcuts' beside them."""
+    data = eh.datasets.load("adult")
+    race = data.attribute("race")
+    white, black = (race.labels.index(name) for name in ("White", "Black"))
+    group = np.where(race.codes == white, 0, np.where(race.codes == black, 1, 2))
+    rng = np.random.default_rng(0)
+    names = rng.dirichlet(np.full(300, 0.15), 3)
+    name = np.array([rng.choice(300, p=names[g]) for g in group])
+    p = np.bincount(group)[:, None] / group.size * names
+    p = (p / p.sum(0)).T[name]
+    table = pd.DataFrame({"y": data.outcome, "d": data.decision, "white": p[:, 0], "black": p[:, 1], "asian": p[:, 2]})
+    bounds, em = eh.audit_group(read(table), metrics=["selection_rate"]).findings[:2]
+    truth = data.decision[group == 1].mean() - data.decision[group == 0].mean()
+    weighted = np.average(data.decision, weights=p[:, 1]) - np.average(data.decision, weights=p[:, 0])
+    likely = p.argmax(1)
+    by_threshold = data.decision[likely == 1].mean() - data.decision[likely == 0].mean()
+    assert (truth, weighted, by_threshold) == pytest.approx((-0.115, -0.076, -0.093), abs=5e-4)
+    assert em.estimate == pytest.approx(-0.116, abs=5e-4)
+    assert (em.interval.low, em.interval.high) == pytest.approx((-0.135, -0.095), abs=5e-4)
+    assert em.interval.low < truth < em.interval.high < by_threshold
+    assert bounds.interval.low < truth < bounds.interval.high

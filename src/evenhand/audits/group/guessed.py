@@ -10,8 +10,8 @@ probability .3 of a group, 30 % are in it.
     against "some possible value is no disparity".
 ``_em``
     The estimate when decisions and outcomes depend on the proxy through the group alone, by expectation maximisation
-    (`inference.unknown.mixture`), with the likelihood's interval and test. A warning says where the data contradict
-    the assumption.
+    (`inference.unknown.mixture`), with the likelihood's interval and test. Where the data contradict the assumption
+    there is no test and no verdict, and a warning says so.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from evenhand.inference.unknown.proxy_bounds import DENOMINATOR, NUMERATOR, OUTS
 from evenhand.intake import AuditData
 from evenhand.intake.parts import Probabilities
 from evenhand.metrics import Metric
-from evenhand.results import Finding, Interval
+from evenhand.results import Finding, Interval, shown_p
 from evenhand.summaries import cells_of, weight_sums
 
 _BOUNDS = "the probabilities of the groups are right; nothing else"
@@ -41,7 +41,8 @@ _EM = (
     "the probabilities of the groups are right, and given the group neither decision nor outcome depends on the proxy "
     "that they were made from"
 )
-_DOUBT = 0.01  # a p-value of the model's fit below which a warning is due
+_FEWEST = 10  # people of each kind that the normal limits of the bounds need
+_DOUBT = 0.01  # a p-value of the model's fit below which there is no verdict
 
 
 def guessed_references(data: AuditData, wanted: Mapping[str, str] | str | None) -> dict[str, str]:
@@ -190,6 +191,13 @@ def _bounded(asked: _Question, people: ProxyRows) -> Raw:
     options, margin, sides = asked.options, asked.options.margin, asked.options.alternative
     if asked.metric.transform == "f1":
         return asked.nothing("bounds", "f1 is bounded with known groups only; ask for `precision` and `tpr`.")
+    fewest = min(int(people.rows[people.place == place].sum()) for place in (NUMERATOR, DENOMINATOR))
+    if fewest < _FEWEST:
+        reason = (
+            f"{asked.metric.name} cannot be bounded: limits need at least {_FEWEST} people in its numerator and as many"
+            f" in the rest of its denominator, and there are {fewest}."
+        )
+        return asked.nothing("bounds", reason)
     bounds = ProxyBounds(people, *asked.pair)
     values = bounds.ratio() if options.ratio else bounds.difference()
     none = 1.0 if options.ratio else 0.0
@@ -248,25 +256,29 @@ def _estimated(asked: _Question, model: Mixture) -> Raw:
     first, second = (float(model.values[k]) for k in asked.pair)
     word = f"a ratio of {estimate:.3f}" if ratio else f"a difference of {estimate:+.3f}"
     least = least_by_normal(model.standard_error(a, b), options.alpha, two_sided=sides == "two-sided")
+    planning = (
+        f"A difference of about {least:.2g} would have been shown 4 times in 5 (before correction for multiplicity)."
+    )
     doubt = model.misfit(a, b)
+    contradicted = doubt < _DOUBT
     warning = (
         f"The data contradict the assumption that {asked.metric.name} depends on the proxy through the group alone "
-        f"(p {doubt:.2g}): do not rely on this estimate; look at the bounds."
+        f"(p {shown_p(doubt)}), so this estimate is no ground for a verdict. The bounds do not need the assumption."
     )
     evidence = GroupEvidence(
         fact=f"If given the group neither decision nor outcome depends on the proxy, {asked.metric.name} is "
         f"{first:.3f} for {asked.names[0]} and {second:.3f} for {asked.names[1]}: {word}.",
-        planning=f"A difference of about {least:.2g} would have been shown 4 times in 5 (before correction for "
-        "multiplicity)." if math.isfinite(least) else "",
+        planning=warning if contradicted else planning if math.isfinite(least) else "",
         values=dict(zip(asked.names, (first, second), strict=True)),
         test="signed root of twice the loss of log-likelihood, normal limit",
         statistic=model.root(a, b, none, ratio=ratio),
-        warnings=(warning,) if doubt < _DOUBT else (),
+        warnings=(warning,) if contradicted else (),
         assumption=_EM,
-    )  # fmt: skip
-    finding = asked.finding("em", estimate, interval_at(options.level), pvalue(none, none))
+    )
+    tested = math.nan if contradicted else pvalue(none, none)
+    finding = asked.finding("em", estimate, interval_at(options.level), tested)
     raw = Raw(finding=finding, evidence=evidence, interval_at=interval_at)
-    if margin is None:
+    if margin is None or contradicted:
         return raw
     inside = 1.0
     if margin.low < estimate < margin.high:

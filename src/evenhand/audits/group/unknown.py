@@ -115,7 +115,7 @@ def _raw(
     )
     evidence = GroupEvidence(
         fact=_fact(asked, values, known, rows),
-        planning=_planning(asked, values, rows, hidden),
+        planning=_planning(asked, values, int(known.counts[asked.unknown].get("denominator", rows)), hidden),
         values={name: float(known.estimate[k]) for name, k in zip(asked.names, asked.pair, strict=True)},
         test=f"of the possible value nearest to no disparity: {test.method}",
         n_resamples=test.n_resamples,
@@ -154,15 +154,17 @@ def _fact(asked: Question, values: IdentifiedSet, known: Samples, rows: int) -> 
     )
 
 
-def _planning(asked: Question, values: IdentifiedSet, rows: int, hidden: int | None) -> str:
+def _planning(asked: Question, values: IdentifiedSet, concerned: int, hidden: int | None) -> str:
+    """Say what would help; of the unknown people so many are in the metric's denominator."""
     none = 1.0 if asked.options.ratio else 0.0
     said = ""
     if values.low.estimate <= none <= values.high.estimate:
         said = "More people do not narrow these limits; knowing more of the groups does. "
-    if hidden is None:
+    if hidden is None or hidden >= concerned:
         return said.strip()
     margin = "" if asked.options.margin is None else " beyond the margin"
     return (
         f"{said}Among the known a disparity{margin} is shown (before correction for multiplicity). It would still be "
-        f"shown if up to {hidden:,} of the {rows:,} were placed so as to hide it and the others were like the known."
+        f"shown if up to {hidden:,} of the {concerned:,} unknown people whom {asked.metric.name} is about were placed "
+        "so as to hide it and the others were like the known."
     )
