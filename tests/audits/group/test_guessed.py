@@ -191,3 +191,24 @@ def test_real_decisions_with_synthetic_names():
     assert (em.interval.low, em.interval.high) == pytest.approx((-0.135, -0.095), abs=5e-4)
     assert em.interval.low < truth < em.interval.high < by_threshold
     assert bounds.interval.low < truth < bounds.interval.high
+
+
+def test_row_order_and_repeated_rows():
+    table = frame(n=1200)
+    result = eh.audit_group(read(table), metrics=["fnr"]).findings
+    turned = eh.audit_group(read(table.sample(frac=1, random_state=1)), metrics=["fnr"]).findings
+    counted = read(table.assign(w=2), weight="w", weight_kind="frequency")
+    twice = eh.audit_group(read(pd.concat([table, table])), metrics=["fnr"]).findings
+    for one, two in (
+        *zip(result, turned, strict=True),
+        *zip(eh.audit_group(counted, metrics=["fnr"]), twice, strict=True),
+    ):
+        assert two.estimate == pytest.approx(one.estimate, abs=1e-6)
+        assert (two.interval.low, two.interval.high) == pytest.approx((one.interval.low, one.interval.high), abs=1e-5)
+
+
+def test_labels_can_be_said_beside_columns():
+    table = frame(n=600).rename(columns={"white": "p_w", "black": "p_b", "asian": "p_a"})
+    named = {"race": {"White": "p_w", "Black": "p_b", "Asian": "p_a"}}
+    data = eh.read(table, outcome="y", decision="d", group_probability=named)
+    assert eh.audit_group(data, metrics=["selection_rate"]).findings[0].groups == ("race=Black", "race=White")

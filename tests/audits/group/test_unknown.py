@@ -187,3 +187,28 @@ def test_strata_are_refused_with_the_reason():
     finding, _ = one(data)
     assert str(finding.verdict) == "not_computable"
     assert "Leave `strata` out" in finding.reason
+
+
+def test_rows_cells_and_order_agree():
+    rng = np.random.default_rng(7)
+    table = pd.DataFrame({"y": rng.integers(0, 2, 900), "d": rng.integers(0, 2, 900)})
+    table["sex"] = np.where(rng.random(900) < 0.1, None, rng.choice(["F", "M"], 900))
+    asked = {"outcome": "y", "decision": "d", "groups": "sex", "missing": "unknown"}
+    kept, cells, turned = (
+        eh.audit_group(eh.read(source, **asked, rows=rows), metrics=["selection_rate", "fnr"], rng=0).findings
+        for source, rows in ((table, "keep"), (table, "cells"), (table.sample(frac=1, random_state=2), "keep"))
+    )
+    assert [f.to_dict() for f in kept] == [f.to_dict() for f in cells] == [f.to_dict() for f in turned]
+
+
+def test_three_groups_and_two_bound_the_same_pair_alike():
+    """A third group is never needed for the worst case of a rate."""
+    three = people(n=900, rates=(0.3, 0.5, 0.4), labels=("F", "M", "X"), seed=9)
+    two = three.take(np.flatnonzero(three.attributes[0].codes != three.attributes[0].labels.index("X")))
+    for metric in ("selection_rate", "fnr"):
+        results = [eh.audit_group(d, metrics=[metric], reference={"sex": "M"}, rng=0) for d in (three, two)]
+        firsts = [
+            next(e for f, e in zip(r.findings, r.evidence, strict=True) if f.groups[0] == "sex=F") for r in results
+        ]
+        assert firsts[0].lowest_possible == pytest.approx(firsts[1].lowest_possible)
+        assert firsts[0].highest_possible == pytest.approx(firsts[1].highest_possible)
