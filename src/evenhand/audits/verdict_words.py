@@ -57,6 +57,8 @@ def sentence(finding: Finding, evidence: Evidence, known: Judgement, interval: I
         said += "."
     elif finding.verdict is Verdict.DISPARITY:
         shown = "Chance alone explains it badly"
+        if finding.measure.endswith("_bounds"):
+            shown = "Every possible value is shown to be a disparity"
         if finding.margin is not None:
             shown = f"It is shown to lie beyond{_margin(finding)}"
         said = f"{shown} (adjusted p {shown_p(known.beyond)}, error rate {known.alpha:g})."

@@ -24,6 +24,8 @@ Reference distribution
 
     Rates are exact because, given who is in the denominator, equal rates make its rows exchangeable, whatever
     the base rates are. All other metrics need studentising, and hold their level in the limit only.
+    People of unknown group (`group.unknown`) and guessed groups (`group.guessed`) have questions of their own: what
+    every assignment of people to groups has in common, and an estimate under an assumption that the finding names.
 When it fails
     Few rows in the smaller group with a skewed value or an AUC near 1: the finding carries a warning. Rows that
     depend on each other (the same person twice) break every test here.
