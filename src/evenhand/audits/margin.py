@@ -8,7 +8,7 @@ from collections.abc import Callable
 from evenhand.errors import UsageError
 from evenhand.inference.limits import Margin
 from evenhand.results import Interval
-from evenhand.results.finding import FORMS
+from evenhand.results.finding import without_form
 
 _LEAST = math.log(1e-15)  # levels closer to 1 than this are not told from 1
 _HALVINGS = 32
@@ -124,7 +124,7 @@ def is_ratio(measure: str) -> bool:
     >>> is_ratio("fnr"), is_ratio("fnr_ratio"), is_ratio("fnr_ratio_global"), is_ratio("fnr_ratio_bounds")
     (False, True, True, True)
     """
-    return measure.endswith(("_ratio", *(f"_ratio{form}" for form in FORMS)))
+    return without_form(measure).endswith("_ratio")
 
 
 def metric_of(measure: str) -> str:
@@ -135,9 +135,7 @@ def metric_of(measure: str) -> str:
     >>> metric_of("fnr_ratio_global"), metric_of("fnr_bounds"), metric_of("fnr")
     ('fnr', 'fnr', 'fnr')
     """
-    for form in FORMS:
-        measure = measure.removesuffix(form)
-    return measure.removesuffix("_ratio")
+    return without_form(measure).removesuffix("_ratio")
 
 
 def margin_ends(measure: str, value: float) -> tuple[float, float]:
