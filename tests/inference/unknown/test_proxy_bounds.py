@@ -119,3 +119,18 @@ def test_ratio_bounds_are_those_of_the_rates():
     values = bounds.ratio()
     assert values.low.estimate == pytest.approx(a_low / b_high if b_high else 0.0)
     assert values.high.estimate == pytest.approx(a_high / b_low if b_low else math.inf)
+
+
+def test_f1_is_a_function_of_its_rate_and_so_are_its_bounds_and_errors():
+    rng = np.random.default_rng(2)
+    p = rng.dirichlet([0.1, 0.1], 5000)
+    place = np.where(rng.random(5000) < np.where(p[:, 0] > 0.5, 0.6, 0.2), 0, 1)
+    people = ProxyRows.of(p, place)
+    plain, f1 = (ProxyBounds(people, 0, 1, f1=f1) for f1 in (False, True))
+    for (low, high), (low_f1, high_f1) in zip(plain.rates(), f1.rates(), strict=True):
+        assert (low_f1, high_f1) == pytest.approx((2 * low / (1 + low), 2 * high / (1 + high)))
+    one, two = plain.difference().high, f1.difference().high
+    # The derivative of 2 r / (1 + r) at the two rates limits how much the error of their difference is stretched.
+    steep = [2 / (1 + rate) ** 2 for rate in (plain.rates()[0][1], plain.rates()[1][0])]
+    half = [(end.interval(0.95)[1] - end.interval(0.95)[0]) / 2 for end in (one, two)]
+    assert min(steep) * half[0] * 0.9 < half[1] < max(steep) * half[0] * 1.1

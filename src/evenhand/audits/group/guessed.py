@@ -189,8 +189,6 @@ def _refusal(asked: _Question, data: AuditData, people: ProxyRows | None) -> str
 
 def _bounded(asked: _Question, people: ProxyRows) -> Raw:
     options, margin, sides = asked.options, asked.options.margin, asked.options.alternative
-    if asked.metric.transform == "f1":
-        return asked.nothing("bounds", "f1 is bounded with known groups only; ask for `precision` and `tpr`.")
     fewest = min(int(people.rows[people.place == place].sum()) for place in (NUMERATOR, DENOMINATOR))
     if fewest < _FEWEST:
         reason = (
@@ -198,7 +196,7 @@ def _bounded(asked: _Question, people: ProxyRows) -> Raw:
             f" in the rest of its denominator, and there are {fewest}."
         )
         return asked.nothing("bounds", reason)
-    bounds = ProxyBounds(people, *asked.pair)
+    bounds = ProxyBounds(people, *asked.pair, f1=asked.metric.transform == "f1")
     values = bounds.ratio() if options.ratio else bounds.difference()
     none = 1.0 if options.ratio else 0.0
 

@@ -107,6 +107,8 @@ class ProxyBounds:
         Records.
     a, b : int
         The group and its reference.
+    f1 : bool
+        Whether the values compared are 2 r / (1 + r) of the rates r.
 
     Examples
     --------
@@ -119,8 +121,8 @@ class ProxyBounds:
     (-0.04, 0.36)
     """
 
-    def __init__(self, people: ProxyRows, a: int, b: int) -> None:
-        self._people = people
+    def __init__(self, people: ProxyRows, a: int, b: int, *, f1: bool = False) -> None:
+        self._people, self._f1 = people, f1
         self.cells = proxy_cells(people, a, b)  # (R,)
         self._most_a, self._least_a = self._extremes(a)
         self._most_b, self._least_b = self._extremes(b)
@@ -147,7 +149,11 @@ class ProxyBounds:
         top, rest = place == NUMERATOR, place == DENOMINATOR
         most, pull = self._largest(self._people.probability[:, group], top, rest)
         least, other = self._largest(self._people.probability[:, group], rest, top)
-        return (most, pull), (1 - least, -other)
+        return self._valued(most, pull), self._valued(1 - least, -other)
+
+    def _valued(self, rate: float, influence: FloatArray) -> tuple[float, FloatArray]:
+        """Return the value that belongs to a rate, which rises with it."""
+        return (2 * rate / (1 + rate), influence * 2 / (1 + rate) ** 2) if self._f1 else (rate, influence)
 
     def _largest(self, p: FloatArray, top: BoolArray, rest: BoolArray) -> tuple[float, FloatArray]:
         inside, needed = top.astype(float), p - (~rest).astype(float)
