@@ -14,6 +14,7 @@ from evenhand.report.figures import Frame, forest, lines, number
 from evenhand.results import AuditResult, Finding, Interval
 
 _HOW = {
+    "_conditional": " (within strata)",
     "_bounds": " (whatever the groups of people whose group is not known)",
     "_em": " (if it depends on the proxy through the group alone)",
 }
