@@ -72,6 +72,11 @@ SOURCES: dict[str, Source] = {
         "2024",
         "https://arxiv.org/abs/2303.02580",
     ),
+    "tango1998": Source(
+        "T. Tango",
+        "Equivalence test and confidence interval for the difference in proportions for the paired-sample design",
+        "Statistics in Medicine 17, 891–908, 1998",
+    ),
     "chung2013": Source(
         "E. Chung, J. P. Romano",
         "Exact and asymptotically robust permutation tests",
