@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import time
+import zlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -110,12 +111,17 @@ class Proxy:
         return ProxyRows.of(p, place), group
 
 
+def _generator(design: Missing | Proxy, seed: int) -> np.random.Generator:
+    """Return the random numbers of one run, which no other design shares."""
+    return np.random.default_rng([seed, zlib.crc32(design.name.encode())])
+
+
 def simulate_missing(design: Missing, replications: int, first: int = 0) -> dict[str, Any]:
     """Count coverage of the truth, and false disparities where there is none."""
     truth = design.rates[0] - design.rates[1]
     covered, values, plain, widths = 0, [], [], []
     for seed in range(first, first + replications):
-        bounds, known = design.draw(np.random.default_rng([seed, 15]))
+        bounds, known = design.draw(_generator(design, seed))
         low, high = bounds.interval(0.95)
         covered += low <= truth <= high
         widths.append(high - low)
@@ -139,7 +145,7 @@ def simulate_proxy(design: Proxy, replications: int, first: int = 0) -> dict[str
     shortcut = {"weighting": 0, "threshold": 0}
     warned = 0
     for seed in range(first, first + replications):
-        people, group = design.draw(np.random.default_rng([seed, 16]))
+        people, group = design.draw(_generator(design, seed))
         truth = design.apart if not design.leak else _true_gap(design)
         model = Mixture(people)
         low, high = model.interval(0, 1, 0.95)
@@ -199,9 +205,9 @@ def _shares(values: list[float]) -> dict[str, float]:
 
 MISSING = (
     *(Missing(rows=200, unknown=unknown, how=how) for unknown in (0.05, 0.2) for how in ("random", "hiding")),
+    *(Missing(rows=1000, unknown=unknown, how=how) for unknown in (0.05, 0.2) for how in ("random", "hiding")),
     *(
-        Missing(rows=rows, unknown=unknown, how=how, rates=rates)
-        for rows in (1000, 5000)
+        Missing(rows=5000, unknown=unknown, how=how, rates=rates)
         for unknown in (0.01, 0.05, 0.2, 0.4)
         for how in ("random", "hiding")
         for rates in ((0.3, 0.3), (0.5, 0.3))
@@ -235,7 +241,9 @@ SHORT = (
 def run(design: Missing | Proxy, replications: int, first: int = 0) -> dict[str, Any]:
     """Simulate one design, those that cost little more often and those with many rows less often."""
     if isinstance(design, Missing):
-        return simulate_missing(design, replications * (5 if design.rows >= 5000 else 1), first)
+        return simulate_missing(
+            design, replications * (8 if design.rows >= 5000 else 2 if design.rows == 1000 else 1), first
+        )
     number = 2 * replications if design.rows <= 500 else replications if design.rows <= 2000 else replications // 3
     return simulate_proxy(design, max(number, 1), first)
 

@@ -212,3 +212,10 @@ def test_labels_can_be_said_beside_columns():
     named = {"race": {"White": "p_w", "Black": "p_b", "Asian": "p_a"}}
     data = eh.read(table, outcome="y", decision="d", group_probability=named)
     assert eh.audit_group(data, metrics=["selection_rate"]).findings[0].groups == ("race=Black", "race=White")
+
+
+def test_named_comparisons_say_whose_rate_they_compare():
+    findings = eh.audit_group(read(frame(n=800)), metrics=["spd", "di"]).findings
+    assert [f.measure for f in findings[:2]] == ["spd_bounds", "spd_em"]
+    assert findings[4].measure == "di_ratio_bounds"
+    assert all("selection_rate" in f.reason for f in findings)

@@ -86,6 +86,10 @@ class _Question:
     def names(self) -> tuple[str, str]:
         return self.guess.group_name(self.pair[0]), self.guess.group_name(self.pair[1])
 
+    @property
+    def rate(self) -> str:
+        return self.metric.per_group or self.metric.name
+
     def measure(self, kind: str) -> str:
         return f"{self.metric.name}_ratio_{kind}" if self.options.ratio else f"{self.metric.name}_{kind}"
 
@@ -234,7 +238,7 @@ def _estimated(asked: _Question, model: Mixture) -> Raw:
         )
     estimate = model.value(a, b, ratio=ratio)
     if math.isnan(estimate):
-        return asked.nothing("em", f"The ratio is undefined: {asked.metric.name} of `{asked.names[1]}` is estimated 0.")
+        return asked.nothing("em", f"The ratio is undefined: {asked.rate} of `{asked.names[1]}` is estimated 0.")
 
     def pvalue(low: float, high: float) -> float:
         if low <= estimate <= high and low < high:
@@ -250,29 +254,9 @@ def _estimated(asked: _Question, model: Mixture) -> Raw:
         high = math.inf if sides == "greater" else high
         return Interval(low=low, high=high, level=level, kind="likelihood root")
 
-    none = 1.0 if ratio else 0.0
-    first, second = (float(model.values[k]) for k in asked.pair)
-    word = f"a ratio of {estimate:.3f}" if ratio else f"a difference of {estimate:+.3f}"
-    least = least_by_normal(model.standard_error(a, b), options.alpha, two_sided=sides == "two-sided")
-    planning = (
-        f"A difference of about {least:.2g} would have been shown 4 times in 5 (before correction for multiplicity)."
-    )
-    doubt = model.misfit(a, b)
+    none, doubt = 1.0 if ratio else 0.0, model.misfit(a, b)
     contradicted = doubt < _DOUBT
-    warning = (
-        f"The data contradict the assumption that {asked.metric.name} depends on the proxy through the group alone "
-        f"(p {shown_p(doubt)}), so this estimate is no ground for a verdict. The bounds do not need the assumption."
-    )
-    evidence = GroupEvidence(
-        fact=f"If given the group neither decision nor outcome depends on the proxy, {asked.metric.name} is "
-        f"{first:.3f} for {asked.names[0]} and {second:.3f} for {asked.names[1]}: {word}.",
-        planning=warning if contradicted else planning if math.isfinite(least) else "",
-        values=dict(zip(asked.names, (first, second), strict=True)),
-        test="signed root of twice the loss of log-likelihood, normal limit",
-        statistic=model.root(a, b, none, ratio=ratio),
-        warnings=(warning,) if contradicted else (),
-        assumption=_EM,
-    )
+    evidence = _model_evidence(asked, model, doubt)
     tested = math.nan if contradicted else pvalue(none, none)
     finding = asked.finding("em", estimate, interval_at(options.level), tested)
     raw = Raw(finding=finding, evidence=evidence, interval_at=interval_at)
@@ -283,6 +267,36 @@ def _estimated(asked: _Question, model: Mixture) -> Raw:
         roots = model.root(a, b, margin.low, ratio=ratio), -model.root(a, b, margin.high, ratio=ratio)
         inside = float(special.ndtr(-min(roots)))
     return _at_margin(raw, margin.value, pvalue(margin.low, margin.high), inside)
+
+
+def _model_evidence(asked: _Question, model: Mixture, doubt: float) -> GroupEvidence:
+    """Say what the model estimates and could have shown or, where the data contradict it, that they do."""
+    options, (a, b), name = asked.options, asked.pair, asked.rate
+    estimate = model.value(a, b, ratio=options.ratio)
+    word = f"a ratio of {estimate:.3f}" if options.ratio else f"a difference of {estimate:+.3f}"
+    first, second = (float(model.values[k]) for k in asked.pair)
+    least = least_by_normal(model.standard_error(a, b), options.alpha, two_sided=options.alternative == "two-sided")
+    planning = ""
+    if math.isfinite(least):
+        planning = f"A difference of about {least:.2g} would have been shown 4 times in 5 (before correction for "
+        planning += "multiplicity)."
+    warnings: tuple[str, ...] = ()
+    if doubt < _DOUBT:
+        planning = (
+            f"The data contradict the assumption that {name} depends on the proxy through the group alone (p "
+            f"{shown_p(doubt)}), so this estimate is no ground for a verdict. The bounds do not need the assumption."
+        )
+        warnings = (planning,)
+    return GroupEvidence(
+        fact=f"If given the group neither decision nor outcome depends on the proxy, {name} is {first:.3f} for "
+        f"{asked.names[0]} and {second:.3f} for {asked.names[1]}: {word}.",
+        planning=planning,
+        values=dict(zip(asked.names, (first, second), strict=True)),
+        test="signed root of twice the loss of log-likelihood, normal limit",
+        statistic=model.root(a, b, 1.0 if options.ratio else 0.0, ratio=options.ratio),
+        warnings=warnings,
+        assumption=_EM,
+    )
 
 
 def _at_margin(raw: Raw, margin: float, beyond: float, inside: float) -> Raw:
@@ -296,4 +310,4 @@ def _range(asked: _Question, rates: tuple[tuple[float, float], tuple[float, floa
     said = " and ".join(
         f"between {least:.3f} and {most:.3f} for {name}" for name, (least, most) in zip(asked.names, rates, strict=True)
     )
-    return f"The probabilities allow {asked.metric.name} {said}: a {word} anywhere between {low} and {high}."
+    return f"The probabilities allow {asked.rate} {said}: a {word} anywhere between {low} and {high}."
