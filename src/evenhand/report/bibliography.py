@@ -54,6 +54,24 @@ SOURCES: dict[str, Source] = {
         "International Conference on Learning Representations, 2023",
         "https://arxiv.org/abs/2210.07913",
     ),
+    "imbens2004": Source(
+        "G. W. Imbens, C. F. Manski",
+        "Confidence intervals for partially identified parameters",
+        "Econometrica 72, 1845–1857, 2004",
+        "https://doi.org/10.1111/j.1468-0262.2004.00555.x",
+    ),
+    "kallus2022": Source(
+        "N. Kallus, X. Mao, A. Zhou",
+        "Assessing algorithmic fairness with unobserved protected class using data combination",
+        "Management Science 68, 1959–1981, 2022",
+        "https://arxiv.org/abs/1906.00285",
+    ),
+    "mccartan2024": Source(
+        "C. McCartan, R. Fisher, J. Goldin, D. E. Ho, K. Imai",
+        "Estimating racial disparities when race is not observed",
+        "2024",
+        "https://arxiv.org/abs/2303.02580",
+    ),
     "tango1998": Source(
         "T. Tango",
         "Equivalence test and confidence interval for the difference in proportions for the paired-sample design",

@@ -26,6 +26,8 @@ Reference distribution
 
     Rates are exact because, given who is in the denominator, equal rates make its rows exchangeable, whatever
     the base rates are. All other metrics need studentising, and hold their level in the limit only.
+    People of unknown group (`group.unknown`) and guessed groups (`group.guessed`) have questions of their own: what
+    every assignment of people to groups has in common, and an estimate under an assumption that the finding names.
 When it fails
     Few rows in the smaller group with a skewed value or an AUC near 1: the finding carries a warning. Rows that
     depend on each other (the same person twice) break every test here unless `cluster` says which belong together:
@@ -46,16 +48,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from itertools import combinations
 
 from evenhand.audits.finding import Raw, columns_of
 from evenhand.audits.group.by_word import check_words, compare_by_word, why_not
 from evenhand.audits.group.comparison import compare_all, compare_pair, correlate
+from evenhand.audits.group.completed import known_groups
 from evenhand.audits.group.design import has_design
+from evenhand.audits.group.guessed import compare_guessed, guessed_references
 from evenhand.audits.group.max_t import joint_adjustment
 from evenhand.audits.group.options import GroupOptions, GroupSetting
 from evenhand.audits.group.samples import check_needs, crude_samples, largest_difference, metrics_for, samples_of
 from evenhand.audits.group.strata import check_strata, with_strata
 from evenhand.audits.group.thresholds import with_curves
+from evenhand.audits.group.unknown import compare_unknown
 from evenhand.audits.margin import check_reach, parse_margin
 from evenhand.audits.options import ask, complete, record, with_options
 from evenhand.audits.reference import groups_among, references, words_among
@@ -145,9 +151,15 @@ def _questions(data: AuditData, setting: GroupSetting, draws: Draws) -> Iterator
         named = replace(draws, name=f"group/{metric.name}")
         for attribute in data.attributes:
             say(f"group: {metric.name} by {attribute.name}")
+            if attribute.unknown is not None and attribute.name not in words:
+                for pair in _pairs(attribute, setting):
+                    yield compare_unknown(metric, sums, attribute, pair, asked, named)
+                continue
             samples = samples_of(metric, sums, attribute)
-            if attribute.name in words:
+            if attribute.name in words:  # among people whose group is known
                 yield from compare_by_word(metric, attribute, samples, data, asked, named)
+                if attribute.unknown is not None:
+                    continue
             crude = samples if data.strata is None else crude_samples(metric, sums, attribute)
             for a, b in _pairs(attribute, setting):
                 raw = compare_pair(metric, attribute, samples, a, b, asked, named)
@@ -155,19 +167,32 @@ def _questions(data: AuditData, setting: GroupSetting, draws: Draws) -> Iterator
             # With the highest group every other one is compared, so the largest gap is among these findings already.
             if len(attribute.labels) > 2 and (attribute.name, "highest") not in words.items():
                 yield compare_all(metric, attribute, samples, asked, named)
+        for name in data.probabilities:
+            say(f"group: {metric.name} by {name}")
+            yield from compare_guessed(metric, data, name, asked)
         for name in data.continuous:
             say(f"group: {metric.name} by {name}")
             yield correlate(metric, data, name, asked, named)
 
 
 def _pairs(attribute: Attribute, setting: GroupSetting) -> list[tuple[int, int]]:
-    n = len(attribute.labels)
+    groups = known_groups(attribute)
     if setting.compare == "pairs":
-        return [(a, b) for a in range(n) for b in range(a + 1, n)]
+        return list(combinations(groups, 2))
     if setting.reference[attribute.name] not in attribute.labels:
         return []  # compared with no single group
     b = attribute.labels.index(setting.reference[attribute.name])
-    return [(a, b) for a in range(n) if a != b]
+    return [(a, b) for a in groups if a != b]
+
+
+def _references(data: AuditData, wanted: Mapping[str, str] | str | None) -> dict[str, str]:
+    """Name the reference of each attribute, known or guessed."""
+    guessed = guessed_references(data, wanted)
+    if isinstance(wanted, Mapping):
+        wanted = {name: label for name, label in wanted.items() if name not in guessed}
+    elif not data.attributes and guessed:
+        wanted = None
+    return {**references(data, wanted), **guessed}
 
 
 def _prepare(data: AuditData, asked: GroupOptions) -> GroupSetting:
@@ -194,7 +219,7 @@ def _prepare(data: AuditData, asked: GroupOptions) -> GroupSetting:
         GroupSetting,
         asked,
         metrics=chosen,
-        reference=references(data, groups_among(data, asked.reference)) | words,
+        reference=_references(data, groups_among(data, asked.reference)) | words,
         ratio=asked.ratio if margin is None else margin.ratio,
         margin=margin,
         level=asked.coverage,

@@ -92,7 +92,7 @@ def compare_pair(
     raw = replace(raw, pair=(metric.name, attribute.name, a, b), interval_at=interval_at)
     if margin is None:
         return raw
-    return _at_margin(raw, margin, _beyond(samples, a, b, margin, draws), _inside(samples, a, b, margin, draws))
+    return _at_margin(raw, margin, beyond_margin(samples, a, b, margin, draws), _inside(samples, a, b, margin, draws))
 
 
 def _measure(metric: Metric, samples: Samples, *, ratio: bool) -> str:
@@ -148,7 +148,7 @@ def _interval(samples: Samples, a: int, b: int, ratio: bool, draws: Draws, level
     return Interval(low=0.0 if ratio else -math.inf, high=high, level=level, kind=f"{kind}, one-sided")
 
 
-def _beyond(samples: Samples, a: int, b: int, margin: Margin, draws: Draws) -> float:
+def beyond_margin(samples: Samples, a: int, b: int, margin: Margin, draws: Draws) -> float:
     """Return the p-value against "the difference, or ratio, lies inside the margin"."""
     own: Callable[..., float] | None = getattr(samples, "beyond", None)
     if own is not None and draws.alternative == "two-sided":
@@ -229,7 +229,7 @@ def _all_pairs(samples: Samples, members: Sequence[int], margin: Margin, draws: 
     apart = [(a, b) for a, b in pairs if not _within(samples, a, b, margin)]
     both = replace(draws, alternative="two-sided")
     if apart:
-        return min(1.0, len(pairs) * min(_beyond(samples, a, b, margin, both) for a, b in apart)), 1.0
+        return min(1.0, len(pairs) * min(beyond_margin(samples, a, b, margin, both) for a, b in apart)), 1.0
     return 1.0, max(_inside(samples, a, b, margin, both) for a, b in pairs)
 
 

@@ -75,7 +75,12 @@ class StrataEvidence(Part):
 
 
 class GroupEvidence(Evidence):
-    """Of a comparison of two groups, of all groups, or of a correlation."""
+    """Of a comparison of two groups, of all groups, or of a correlation.
+
+    Where groups are unknown or guessed: what is assumed about them, the lowest and highest value that the data allow,
+    the value among people whose group is known, how many people's group is not, and how many of these may be placed as
+    badly as possible before a disparity among the known is no longer shown.
+    """
 
     sample_size: SampleSize | None = None
     margin_note: str | None = None
@@ -92,3 +97,9 @@ class GroupEvidence(Evidence):
     # Of the 2 x 2 table with the highest group, as convention has it: they do not pay for its choice.
     fisher_pvalue_unadjusted: float | None = None
     midp_pvalue_unadjusted: float | None = None
+    assumption: str | None = None
+    lowest_possible: float | None = None
+    highest_possible: float | None = None
+    among_known: float | None = None
+    unknown_rows: int | None = None
+    unknown_tolerated: int | None = None

@@ -6,13 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evenhand.audits.group.evidence import GroupEvidence, StrataEvidence
-from evenhand.audits.margin import is_ratio, margin_ends
+from evenhand.audits.margin import is_ratio, margin_ends, metric_of
 from evenhand.metrics import METRICS
 from evenhand.report.document import Block, Cell, Table, Text, compared, shown
 from evenhand.report.evidence import known
 from evenhand.report.figures import Frame, forest, lines, number
 from evenhand.results import AuditResult, Finding, Interval, shown_p
 
+_HOW = {
+    "_conditional": " (within strata)",
+    "_bounds": " (whatever the groups of people whose group is not known)",
+    "_em": " (if it depends on the proxy through the group alone)",
+}
 _MOST_SERIES = 4
 _MOST_LINES = 40
 _WITH = {"highest": "the highest", "rest": "the rest", "overall": "everybody"}
@@ -110,7 +115,8 @@ def _forest(measure: str, findings: Sequence[Finding], adjusted: Sequence[Interv
         if f.interval is not None
     ]
     level = findings[0].interval.level if findings[0].interval else 0.95
-    caption = f"Point: estimate. Thick line: {level:.0%} interval, of this comparison alone. "
+    point = "the possible value nearest to no disparity" if measure.endswith("_bounds") else "estimate"
+    caption = f"Point: {point}. Thick line: {level:.0%} interval, of this comparison alone. "
     if any(adjusted):
         caption += "Thin line: the interval at the level at which the verdict was reached. "
     caption += "At 1 the groups are alike." if ratio else "At 0 the groups are alike."
@@ -130,9 +136,9 @@ def _forest(measure: str, findings: Sequence[Finding], adjusted: Sequence[Interv
 
 def _title(measure: str) -> str:
     """Name a metric with what it is, where the catalogue knows it."""
-    name = measure.removesuffix("_conditional").removesuffix("_ratio")
-    within = ", within strata" if measure.endswith("_conditional") else ""
-    return f"{name}{within}, {METRICS[name].says}" if name in METRICS else f"{name}{within}"
+    name = metric_of(measure)
+    how = next((said for kind, said in _HOW.items() if measure.endswith(kind)), "")
+    return (f"{name}, {METRICS[name].says}" if name in METRICS else name) + how
 
 
 def _strata(finding: Finding, strata: StrataEvidence) -> list[Block]:
