@@ -27,6 +27,7 @@ if _typing.TYPE_CHECKING:
     from evenhand.repair import MitigationResult, mitigate
     from evenhand.run import audit
     from evenhand.sizing import PowerResult, power
+    from evenhand.watch import Watch
 
 __version__ = _version("evenhand")
 
@@ -56,6 +57,7 @@ _LATER = {
     "power": "evenhand.sizing",
     "MitigationResult": "evenhand.repair",
     "mitigate": "evenhand.repair",
+    "Watch": "evenhand.watch",
 }
 
 
@@ -92,6 +94,7 @@ __all__ = [
     "PowerResult",
     "UsageError",
     "Verdict",
+    "Watch",
     "audit",
     "cell_metric",
     "datasets",
