@@ -172,8 +172,10 @@ def _answer(
     else:
         among = (scale.none,) if margin is None else (scale.none, margin.low, margin.high)
         ends = sequence(stream, scale, plan.alpha, plan.alternative, among)
-    # From the batch on at which no single value fits all batches there is no interval.
-    torn = _first(ends[:, 0] > ends[:, 1])
+    # From the batch on at which no single value fits all batches there is no interval: it is empty, or has left the
+    # estimate behind.
+    with np.errstate(invalid="ignore"):
+        torn = _first((ends[:, 0] > ends[:, 1]) | (estimate < ends[:, 0]) | (estimate > ends[:, 1]))
     if torn is not None:
         ends[torn:] = math.nan
     alarm, settled = _first(adjusted >= bar), None if inside is None else _first(inside >= bar)
@@ -248,7 +250,7 @@ def _reason(state: State, question: Question, verdict: Verdict, adjusted: FloatA
     if place is not None:
         return (
             f"With batch {at} `{group}` and `{reference}` were shown to differ by less than the margin, but no single "
-            "difference fits the batches since: what was shown holds no longer."
+            "difference fits all batches: what was shown holds no longer."
         )
     if question.change and len(state.batches) <= state.plan.baseline:
         return f"There is no batch after the {state.plan.baseline} of the baseline."

@@ -178,7 +178,7 @@ class Watch:
                 said.append(
                     f"From batch `{self.batches[answer.torn].name}` on no single value of "
                     f"`{answer.question.measure}` for `{answer.question.groups[0]}` fits all batches: the difference "
-                    "has changed, and there is no interval for it any more."
+                    "changes over time, and there is no interval for it any more."
                 )
         return tuple(dict.fromkeys(said))
 
@@ -244,8 +244,8 @@ class Watch:
         return text_table(self.findings)
 
     def _read(self, source: Any, time: str | None = None) -> AuditData:
-        options = dict(self.plan.data)
-        if not options:
+        options = {"rows": "cells", **self.plan.data}
+        if not self.plan.data:
             raise UsageError(
                 "The watch does not know the columns. Give them once, as `Watch(data={'decision': 'd', 'groups': "
                 "['sex']})`, or pass an `AuditData`."
