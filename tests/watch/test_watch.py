@@ -206,3 +206,13 @@ def test_dependent_rows_are_warned_about():
         )
     assert any("more than independent rows do" in note for note in watch.notes)
     assert not watched([0.0] * 12).notes
+
+
+def test_a_label_keeps_its_meaning():
+    def rows(words, **more):
+        return eh.AuditData.from_arrays(decision=words, groups={"g": list("abab")}, **more)
+
+    watch = eh.Watch(["selection_rate"])
+    watch.update(rows(["up", "down", "up", "down"], positive="up"), "1")
+    with pytest.raises(eh.DataError, match="the decision `down` counts as 1, in batch `1` it counted as 0"):
+        watch.update(rows(["up", "down", "up", "down"], positive="down"), "3")

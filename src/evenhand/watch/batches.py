@@ -43,6 +43,8 @@ class Batch:
     tables: Mapping[str, Mapping[str, Sequence[int]]]
     # Attribute to metric to label to the number, the sum and the sum of squares of values scaled to [0, 1].
     means: Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]] = field(default_factory=dict)
+    # Role to the texts that count as 1 and those that count as 0.
+    labels: Mapping[str, tuple[Sequence[str], Sequence[str]]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -109,8 +111,13 @@ def batch_of(data: AuditData, name: str, metrics: Sequence[Metric]) -> Batch:
         used=data.rows.rows_used,
         tables=tables,
         means=means,
+        labels={role: (list(data.labels[role].one), list(data.labels[role].zero)) for role in _coded(data)},
         notes=tuple(note for note in data.notes if not note.startswith(_EXPECTED)),
     )
+
+
+def _coded(data: AuditData) -> list[str]:
+    return [role for role in ("outcome", "decision") if role in data.labels]
 
 
 def _check(data: AuditData, metrics: Sequence[Metric]) -> None:

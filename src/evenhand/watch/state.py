@@ -42,7 +42,17 @@ class State:
         return False
 
     def with_batch(self, batch: Batch) -> State:
-        """Return the state with one more batch."""
+        """Return the state with one more batch; refuse one in which a text means 1 that meant 0 before."""
+        for known in self.batches:
+            for role, (one, zero) in batch.labels.items():
+                before = known.labels.get(role, ((), ()))
+                turned = [text for text in one if text in before[1]] + [text for text in zero if text in before[0]]
+                if turned:
+                    now, then = (1, 0) if turned[0] in one else (0, 1)
+                    raise DataError(
+                        f"In batch `{batch.name}` the {role} `{turned[0]}` counts as {now}, in batch `{known.name}` it "
+                        f"counted as {then}. Say which label means 1 with `positive`, in a new state file."
+                    )
         return replace(self, batches=(*self.batches, batch))
 
     def to_dict(self) -> dict[str, Any]:
