@@ -44,9 +44,16 @@ def counts(rng: np.random.Generator, size: np.ndarray, rate: np.ndarray) -> Stre
 
 def two_sided(stream: Stream) -> np.ndarray:
     """Return the log evidence for a difference, as a watch has it, for many streams at once."""
-    above = log_capital(log_gains(stream, ZERO, ONE))
-    below = log_capital(log_gains(stream.turned(), ZERO, ONE))
+    above, below = (_capital(side) for side in (stream, stream.turned()))
     return np.maximum(above, below) - np.log(2)
+
+
+def _capital(stream: Stream) -> np.ndarray:
+    """Return the log capital; gains are made of a few streams at a time, which fit in the processor's cache."""
+    if stream.size.ndim != 3:
+        return log_capital(log_gains(stream, ZERO, ONE))
+    gains = np.concatenate([log_gains(part(stream, k, 4), ZERO, ONE) for k in range(0, len(stream.size), 4)])
+    return log_capital(gains)
 
 
 def design(name: str, rng: np.random.Generator, streams: int, looks: int) -> Stream:
@@ -85,7 +92,7 @@ def peeked(stream: Stream) -> np.ndarray:
     return 2 * stats.norm.sf(np.nanmax(np.where(np.isfinite(z), z, 0.0), axis=1))
 
 
-def null(name: str, streams: int, looks: int, *, seed: int = 0, at_once: int = 40) -> dict[str, Any]:
+def null(name: str, streams: int, looks: int, *, seed: int = 0, at_once: int = 200) -> dict[str, Any]:
     """Count null streams that are ever alarmed."""
     rng = np.random.default_rng([seed, DESIGNS.index(name)])
     ever, peeks = np.zeros(len(LEVELS), dtype=int), 0

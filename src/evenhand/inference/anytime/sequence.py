@@ -11,7 +11,7 @@ from evenhand.arrays import BoolArray, FloatArray
 from evenhand.inference.anytime.betting import Stream, log_gains
 from evenhand.inference.anytime.mixture import log_capital, prior
 
-_AT_ONCE = 2_000_000  # numbers held at once: hypotheses times batches times bets
+_AT_ONCE = 6_000_000  # numbers held at once: hypotheses times batches times bets
 _STEPS = 200  # hypotheses on each side of the estimate
 
 
