@@ -35,6 +35,7 @@ def test_a_difference_is_seen_and_its_batch_named():
     answer = watch.answers[0]
     assert answer.log_adjusted[answer.alarm] >= np.log(20) > answer.log_adjusted[: answer.alarm].max(initial=-np.inf)
     assert f"`{watch.batches[answer.alarm].name}`" in finding.reason
+    assert "`fnr` of `sex=F` is higher than that of `sex=M`" in finding.reason
     assert [a.question.measure for a in watch.alarms] == ["fnr"]
 
 
@@ -166,6 +167,7 @@ def test_a_group_without_rows_in_the_denominator_is_not_computable():
     watch.update(eh.AuditData.from_arrays(outcome=[0, 0, 1, 1], decision=[0, 1, 0, 1], groups={"g": list("aabb")}), "x")
     assert watch.findings[0].verdict is eh.Verdict.NOT_COMPUTABLE
     assert watch.findings[0].interval is None
+    assert "`g=b` or `g=a` has no rows with outcome 1" in watch.findings[0].reason
 
 
 @pytest.mark.parametrize(
@@ -216,3 +218,11 @@ def test_a_label_keeps_its_meaning():
     watch.update(rows(["up", "down", "up", "down"], positive="up"), "1")
     with pytest.raises(eh.DataError, match="the decision `down` counts as 1, in batch `1` it counted as 0"):
         watch.update(rows(["up", "down", "up", "down"], positive="down"), "3")
+
+
+def test_people_whose_group_is_not_known_are_no_group():
+    groups = ["a"] * 10 + ["b"] * 20 + [None] * 40
+    data = eh.AuditData.from_arrays(decision=[0, 1] * 35, groups={"g": groups}, missing="unknown")
+    watch = eh.Watch(["selection_rate"])
+    watch.update(data, "x")
+    assert [f.groups for f in watch.findings] == [("g=a", "g=b")]

@@ -77,6 +77,10 @@ def _beyond(watch: Watch) -> str:
     return "" if watch.plan.margin is None else f" by more than the margin ({watch.plan.margin})"
 
 
+def _alike(watch: Watch) -> str:
+    return f"no difference{_beyond(watch)}"
+
+
 def _name(answer: Answer) -> str:
     return f"{answer.question.measure}, {compared(answer.question.groups)}"
 
@@ -133,16 +137,17 @@ def _evidence_figure(watch: Watch, measure: str, answers: Sequence[Answer]) -> F
         for t, batch in enumerate(watch.batches)
     ]
     bar = 1 / watch.plan.alpha
-    powers = [10.0**k for k in range(int(_LEAST), int(_MOST) + 1, 3)]
+    powers = [10.0**k for k in range(int(_LEAST), int(_MOST) + 1)]
     y = axis("evidence", "evidence", scale={"type": "log"}, axis={"format": ".1~g", "values": powers})
     colour = colour_of("series", [str(row["series"]) for row in rows])
     tip = [word("batch", "batch"), word("series", "groups"), axis("evidence", "evidence", format=".3~g")]
     alarm = {**rule(bar, "y", dashed=True)}
     alarm["encoding"] = {"y": axis("at", "evidence", scale={"type": "log"})}
     line = {"type": "line", "strokeWidth": 2, "point": {"size": 36, "filled": True}}
+    denied = f"no change since the baseline{_beyond(watch)}" if answers[0].question.change else _alike(watch)
     return figure(
         f"Evidence about {measure}",
-        f"The capital of a sceptic who bets against “no difference{_beyond(watch)}”, adjusted for the number of "
+        f"The capital of a sceptic who bets against “{denied}”, adjusted for the number of "
         f"questions, on a logarithmic scale. The dashed line is the alarm at {bar:g}. Drawn from 0.001 to a million "
         "million.",
         rows,

@@ -204,7 +204,9 @@ def _answer(
             for j, group in enumerate(question.groups)
         },
         verdict=verdict,
-        reason=_reason(state, question, verdict, adjusted, alarm if verdict is Verdict.DISPARITY else settled),
+        reason=_reason(
+            state, question, verdict, (adjusted, estimate), alarm if verdict is Verdict.DISPARITY else settled
+        ),
     )
     return Answer(
         question=question, stream=stream, log_e=log_e, log_adjusted=adjusted, log_inside=inside, estimate=estimate,
@@ -231,20 +233,25 @@ def _pvalue(log_e: FloatArray) -> float:
     return math.exp(-max(float(log_e.max()), 0.0))
 
 
-def _reason(state: State, question: Question, verdict: Verdict, adjusted: FloatArray, place: int | None) -> str:
+def _reason(
+    state: State, question: Question, verdict: Verdict, paths: tuple[FloatArray, FloatArray], place: int | None
+) -> str:
+    """Say why this verdict, from the adjusted evidence and the estimates after each batch."""
     group, reference = question.groups
+    adjusted, estimate = paths
+    direction = "higher" if place is not None and estimate[place] > question.scale.none else "lower"
     bar = f"{1 / state.plan.alpha:g}"
     margin = "" if state.plan.tolerated is None else f" by more than the margin `{state.plan.margin}`"
     if verdict is Verdict.NOT_COMPUTABLE:
-        return (
-            f"No batch has rows of both `{group}` and `{reference}` for `{question.metric.name}`, which "
-            f"{question.metric.empty} without them."
-        )
+        return f"In every batch `{group}` or `{reference}` {question.metric.empty}, so they cannot be compared."
     at = "" if place is None else f"`{state.batches[place].name}`"
     if verdict is Verdict.DISPARITY and question.change:
         return f"With batch {at} it was shown that the difference has changed since the baseline{margin}."
     if verdict is Verdict.DISPARITY:
-        return f"With batch {at} it was shown that `{group}` and `{reference}` differ{margin}."
+        return (
+            f"With batch {at} it was shown that `{question.metric.name}` of `{group}` is {direction} than that of "
+            f"`{reference}`{margin}."
+        )
     if verdict is Verdict.EQUIVALENT:
         return f"With batch {at} it was shown that `{group}` and `{reference}` differ by less than the margin."
     if place is not None:

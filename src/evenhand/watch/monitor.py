@@ -16,6 +16,7 @@ from evenhand.files import written, written_json
 from evenhand.intake import AuditData, read
 from evenhand.metrics import Metric, resolve
 from evenhand.results import Finding, Verdict, plain, text_table
+from evenhand.summaries import group_sizes
 from evenhand.watch.answers import Answer, answers_of, questions_of
 from evenhand.watch.batches import Batch, batch_of
 from evenhand.watch.periods import periods
@@ -299,6 +300,9 @@ def _begin(state: State, data: AuditData) -> State:
                 "batch that has all groups."
             )
         last = reference[attribute.name]
+        if last not in known:  # most people's group is not known
+            sizes = dict(zip(attribute.labels, group_sizes(data, attribute), strict=True))
+            last = max(known, key=lambda label: sizes[label])
         groups[attribute.name] = (*(label for label in known if label != last), last)
     begun = State(plan=plan, metrics=tuple(m.name for m in chosen), groups=groups)
     questions_of(begun)
