@@ -24,6 +24,7 @@ if _typing.TYPE_CHECKING:
     from evenhand import mitigation, similarity
     from evenhand.audits.projection.boundary import Distances
     from evenhand.audits.projection.criteria import Criterion
+    from evenhand.change import Change, ChangeVerdict, Comparison, compare
     from evenhand.repair import MitigationResult, mitigate
     from evenhand.run import audit
     from evenhand.sizing import PowerResult, power
@@ -55,6 +56,7 @@ _LATER = {
     "Criterion": "evenhand.audits.projection.criteria",
     "PowerResult": "evenhand.sizing",
     "power": "evenhand.sizing",
+    **dict.fromkeys(("Change", "ChangeVerdict", "Comparison", "compare"), "evenhand.change"),
     "MitigationResult": "evenhand.repair",
     "mitigate": "evenhand.repair",
     "Watch": "evenhand.watch",
@@ -80,6 +82,9 @@ __all__ = [
     "AuditData",
     "AuditResult",
     "AuditRun",
+    "Change",
+    "ChangeVerdict",
+    "Comparison",
     "Criterion",
     "DataError",
     "Distances",
@@ -97,6 +102,7 @@ __all__ = [
     "Watch",
     "audit",
     "cell_metric",
+    "compare",
     "datasets",
     "mitigate",
     "mitigation",
