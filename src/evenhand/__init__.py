@@ -28,6 +28,7 @@ if _typing.TYPE_CHECKING:
     from evenhand.repair import MitigationResult, mitigate
     from evenhand.run import audit
     from evenhand.sizing import PowerResult, power
+    from evenhand.watch import Watch
 
 __version__ = _version("evenhand")
 
@@ -58,6 +59,7 @@ _LATER = {
     **dict.fromkeys(("Change", "ChangeVerdict", "Comparison", "compare"), "evenhand.change"),
     "MitigationResult": "evenhand.repair",
     "mitigate": "evenhand.repair",
+    "Watch": "evenhand.watch",
 }
 
 
@@ -97,6 +99,7 @@ __all__ = [
     "PowerResult",
     "UsageError",
     "Verdict",
+    "Watch",
     "audit",
     "cell_metric",
     "compare",

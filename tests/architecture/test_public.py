@@ -33,6 +33,7 @@ NAMES = [
     "PowerResult",
     "UsageError",
     "Verdict",
+    "Watch",
     "audit",
     "audit_group",
     "audit_individual",

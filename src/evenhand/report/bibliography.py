@@ -167,4 +167,36 @@ SOURCES: dict[str, Source] = {
         "Using subsample values as typical values",
         "Journal of the American Statistical Association 64, 1303–1317, 1969",
     ),
+    "turner2021": Source(
+        "R. Turner, A. Ly, P. Grünwald",
+        "Generic E-variables for exact sequential k-sample tests that allow for optional stopping",
+        "2021",
+        "https://arxiv.org/abs/2106.02693",
+    ),
+    "waudbysmith2024": Source(
+        "I. Waudby-Smith, A. Ramdas",
+        "Estimating means of bounded random variables by betting",
+        "Journal of the Royal Statistical Society B 86, 1–27, 2024",
+        "https://arxiv.org/abs/2010.09686",
+    ),
+    "fan2015": Source(
+        "X. Fan, I. Grama, Q. Liu",
+        "Exponential inequalities for martingales with applications",
+        "Electronic Journal of Probability 20, 1–22, 2015",
+    ),
+    "vovk2021": Source(
+        "V. Vovk, R. Wang",
+        "E-values: calibration, combination and applications",
+        "Annals of Statistics 49, 1736–1754, 2021",
+        "https://arxiv.org/abs/1912.06116",
+    ),
+    "herbster1998": Source(
+        "M. Herbster, M. K. Warmuth", "Tracking the best expert", "Machine Learning 32, 151–178, 1998"
+    ),
+    "chugg2023": Source(
+        "B. Chugg, S. Cortes-Gomez, B. Wilder, A. Ramdas",
+        "Auditing fairness by betting",
+        "Advances in Neural Information Processing Systems, 2023",
+        "https://arxiv.org/abs/2305.17570",
+    ),
 }
