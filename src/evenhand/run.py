@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -18,6 +18,7 @@ from evenhand.audits.group.samples import check_needs
 from evenhand.audits.options import options_of
 from evenhand.audits.reference import references
 from evenhand.audits.registry import AUDITS
+from evenhand.audits.suppression import Shareable, shareable
 from evenhand.audits.verdict import settle
 from evenhand.errors import DataError, UsageError
 from evenhand.intake import AuditData
@@ -42,6 +43,7 @@ def audit(
     rng: RngLike = None,
     workers: int = 1,
     progress: Progress | None = None,
+    suppress: int | None = None,
 ) -> AuditRun:
     """Run all audits of a plan on one error budget.
 
@@ -64,6 +66,9 @@ def audit(
         Threads for long draws; the answer does not depend on it.
     progress : callable, optional
         Called with a short text before each piece of work.
+    suppress : int, optional
+        Make a run that may be shared: groups with a count below this number are held back, and further ones so that
+        these cannot be worked out. Only the group audit runs, on the counts that are left.
 
     Returns
     -------
@@ -90,17 +95,25 @@ def audit(
         plan = plan if isinstance(plan, Plan) else Plan.from_toml(plan)
         check_fits(plan, data, model)
     plan = plan.changed(seed=seed_of(plan.seed if rng is None else rng))
-    return perform(plan, data, model, workers=workers, progress=progress)
+    return perform(plan, data, model, workers=workers, progress=progress, suppress=suppress)
 
 
-def perform(plan: Plan, data: AuditData, model: Any, *, workers: int = 1, progress: Progress | None = None) -> AuditRun:
+def perform(
+    plan: Plan,
+    data: AuditData,
+    model: Any,
+    *,
+    workers: int = 1,
+    progress: Progress | None = None,
+    suppress: int | None = None,
+) -> AuditRun:
     """Run a plan with a seed whose audits lack nothing: `Plan.default` has chosen them, or `check_fits` has asked.
 
     Parameters
     ----------
     plan, data, model
         As chosen or checked.
-    workers, progress
+    workers, progress, suppress
         As for `audit`.
 
     Returns
@@ -115,24 +128,81 @@ def perform(plan: Plan, data: AuditData, model: Any, *, workers: int = 1, progre
     _check_request(plan, data)
     # One thread of linear algebra per worker: more fight for the same cores, and the sums would depend on their number.
     with threadpool_limits(limits=1, user_api="blas"):
+        if suppress is not None:
+            wanted = _options(plan, "group").get("metrics")
+            return _shared_run(plan, shareable(data, wanted, suppress), {"workers": workers, "progress": progress})
         shared = {"model": model, "workers": workers, "progress": progress}
         results = [_run_one(name, plan, data, shared) for name in plan.audits]
     failed = [r for r in results if isinstance(r, DataError)]
     if len(failed) == len(results):
         raise failed[0]
     told = [r if isinstance(r, AuditResult) else _failed(name, r) for name, r in zip(plan.audits, results, strict=True)]
-    settled = settle(told, alpha=plan.alpha, correction=plan.correction)
+    return _settled(plan, told, _describe(data, notes))
+
+
+def _settled(plan: Plan, results: Sequence[AuditResult], described: Mapping[str, Any]) -> AuditRun:
+    """Spend the error budget and gather what is needed to repeat the run."""
+    settled = settle(results, alpha=plan.alpha, correction=plan.correction)
     return AuditRun(
         results=tuple(replace(r, interval_at=()) for r in settled),  # what is done with holds on to the data
         plan={**plan.to_dict(), "hash": plan.hash},
         seed=seed_of(plan.seed),
-        data=_describe(data, notes),
+        data=described,
         versions={
             "evenhand": version("evenhand"),
             "numpy": version("numpy"),
             "scipy": version("scipy"),
             "python": platform.python_version(),
         },
+    )
+
+
+def _shared_run(plan: Plan, shared: Shareable, working: Mapping[str, Any]) -> AuditRun:
+    """Ask the group audit of published counts, attribute by attribute; other audits rest on single people."""
+    if plan.correction == "max-t" and len(shared.parts) > 1:
+        raise UsageError(
+            "`suppress` audits each attribute apart, and the correction `max-t` is over attributes together. Choose "
+            "`holm`, or name one attribute."
+        )
+    left_out = [name for name in plan.audits if name != "group"]
+    notes = [f"Not shared, because it rests on single people: the {name} audit." for name in left_out]
+    plan = plan.changed(audits=("group",), notes=())
+    asked = {**plan.group, "metrics": shared.metrics}
+    chosen = _options(plan, "group").get("reference")
+    results = []
+    for name, label in chosen.items() if isinstance(chosen, Mapping) else ():
+        if label in shared.suppressed.get(name, ()):
+            raise UsageError(f"Reference `{name}={label}` is held back by `suppress`. Choose a larger group.")
+    for part in shared.parts:
+        one = dict(asked)
+        if isinstance(chosen, Mapping):
+            one["reference"] = {a.name: chosen[a.name] for a in part.attributes if a.name in chosen}
+        result = _run_one("group", plan.changed(group=one, reference={}), part, working)
+        if isinstance(result, DataError):
+            raise result
+        results.append(result)
+    described = {
+        "rows_in": shared.rows.rows_in,
+        "rows_used": shared.rows.rows_used,
+        "rows_dropped": dict(shared.rows.dropped),
+        "columns": dict(shared.parts[0].columns),
+        "groups": shared.groups,
+        "fingerprint": shared.parts[0].fingerprint,
+        "notes": [*shared.notes, *notes],
+        "suppression": shared.to_dict(),
+    }
+    return _settled(plan, [_joined(results)], described)
+
+
+def _joined(results: Sequence[AuditResult]) -> AuditResult:
+    """Make one result of those of several attributes."""
+    first = results[0]
+    return replace(
+        first,
+        findings=tuple(finding for result in results for finding in result.findings),
+        evidence=tuple(evidence for result in results for evidence in result.evidence),
+        interval_at=tuple(maker for result in results for maker in result.interval_at),
+        options={**first.options, "reference": {k: v for r in results for k, v in r.options["reference"].items()}},
     )
 
 

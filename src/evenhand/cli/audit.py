@@ -37,6 +37,7 @@ from evenhand.run import perform
 @click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Threads.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("evenhand-report"), show_default=True,
               help="Folder for the results.")  # fmt: skip
+@click.option("--suppress", type=int, metavar="N", help="Make results that may be shared: no count below N is in them.")
 @click.option("--fail-on", multiple=True, metavar="[AUDIT:][METRIC:]VERDICT", help="Exit code 3 when met.")
 @click.option("--quiet", is_flag=True, help="No progress, no table.")
 def audit_command(file: Path, **words: Any) -> int:
@@ -53,7 +54,7 @@ def audit_command(file: Path, **words: Any) -> int:
         check_fits(asked, data, model)
     check_gates(gates, asked, data)
     with progress(words["quiet"]) as tell:
-        run = perform(asked, data, model, workers=words["workers"], progress=tell)
+        run = perform(asked, data, model, workers=words["workers"], progress=tell, suppress=words["suppress"])
     keep(run, words["out"])
     page = compose(run)
     if not words["quiet"]:
