@@ -2,14 +2,13 @@
 
     python evidence/pages.py
 
-Reads ``calibration/*.json``, ``benchmarks/*.json`` and the claim tables in ``reproductions/*/README.md``; writes
+Reads ``calibration/*.json``, ``benchmarks/*.json`` and the results that travel with the package; writes
 ``evidence/*.md``. A test checks that the pages are up to date.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
@@ -22,6 +21,7 @@ from evenhand import METRICS, mitigation
 from evenhand.audits.registry import AUDITS
 from evenhand.reproductions import KEYS, load_paper, stored_results
 from evenhand.reproductions.page import claims_table
+from evenhand.reproductions.paper import REACHED
 
 ROOT = Path(__file__).resolve().parent.parent
 LEVELS = {"rejected": 0.05, "rejected_01": 0.01, "rejected_001": 0.001}  # counts in group.json and their levels
@@ -625,10 +625,19 @@ def _range(values: Iterable[int]) -> str:
 
 
 def reproductions() -> str:
-    """Join the claim tables: computed from the results that travel with the package, or told beside a script."""
-    pages = []
-    for key in KEYS:
-        paper, results = load_paper(key), stored_results(key)
+    """Join the claim tables, computed from the results that travel with the package, behind their totals."""
+    papers = {key: (load_paper(key), stored_results(key)) for key in KEYS}
+    totals = [
+        (
+            key,
+            *(sum(claim.reached == word for _, claim in paper.claims(results)) for word in REACHED),
+            f"{sum(one.seconds for one in results.values()) / 60:.0f}",
+        )
+        for key, (paper, results) in papers.items()
+    ]
+    head = ("paper", "reached", "not reached", "in part", "no printed value", "minutes of one processor")
+    pages = [table(head, totals) + "\n"]
+    for key, (paper, results) in papers.items():
         made = [
             f"### {key}",
             paper.title,
@@ -637,11 +646,7 @@ def reproductions() -> str:
             *paper.notes,
         ]
         pages.append("\n\n".join(made) + "\n")
-    for readme in sorted((ROOT / "reproductions").glob("*/README.md")):
-        text = readme.read_text()
-        text = re.sub(r"^(#+) ", r"#\1 ", text, flags=re.MULTILINE)
-        pages.append(text.replace("](../../docs/", "]("))
-    return "\n".join(pages) or "No stored results yet.\n"
+    return "\n".join(pages)
 
 
 def _wrong(design: dict[str, Any]) -> bool:

@@ -12,8 +12,10 @@ import pytest
 
 from evenhand.intake import AuditData, read
 from evenhand.intake.dependence import identifier_names
+from evenhand.intake.options import Options
 
 PEOPLE, TIMES = 300, 5
+NOTHING = Options(groups=())
 
 
 def people(rng: np.random.Generator, n: int) -> dict[str, Any]:
@@ -114,7 +116,7 @@ def test_counted_people_are_no_repeats() -> None:
 def test_names_of_identifiers() -> None:
     yes = ["id", "ID", "PersonID", "person id", "customer_no", "patient", "user-id", "case_number", "e.email"]
     no = ["width", "valid", "idle", "paid", "humidity", "y", "sex", "region", "income"]
-    assert identifier_names(yes[:3], []) == yes[:3]
+    assert identifier_names(yes[:3], NOTHING) == yes[:3]
     for name in yes:
-        assert identifier_names([name], []) == [name], name
-    assert identifier_names(no, []) == []
+        assert identifier_names([name], NOTHING) == [name], name
+    assert identifier_names(no, NOTHING) == []

@@ -69,7 +69,7 @@ class TestScores:
     [
         ({"groups": []}, UsageError, "`groups` is empty"),
         ({"outcome": None}, UsageError, "None of `outcome`, `decision` and `score` is given"),
-        ({"missing": "keep"}, UsageError, "`missing` must be one of `drop`, `group`, `error`; got 'keep'"),
+        ({"missing": "keep"}, UsageError, "`missing` must be one of `drop`, `group`, `unknown`, `error`; got 'keep'"),
         ({"rows": "all"}, UsageError, "`rows` must be one of"),
         ({"weight_kind": "survey"}, UsageError, "`weight_kind` must be one of"),
         ({"score_bins": 1}, UsageError, "`score_bins` must be a whole number from 2"),

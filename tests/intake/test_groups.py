@@ -93,7 +93,7 @@ def test_bad_cuts(points: list[float]) -> None:
 def test_cuts_of_text_and_of_unknown_columns() -> None:
     with pytest.raises(DataError, match=r"Column `age` is text .* cannot be cut"):
         of({"age": ["old", "young"]}, cuts={"age": [25]})
-    with pytest.raises(UsageError, match=r"`cuts` names `agee`, which is not in `groups`. Did you mean `age`"):
+    with pytest.raises(UsageError, match=r"`agee`, which is not in `groups` or `strata`. Did you mean `age`"):
         of({"age": [1, 2]}, cuts={"agee": [25]})
     with pytest.raises(UsageError, match=r"`age` is in `cuts` and in `continuous`"):
         of({"age": [1, 2]}, cuts={"age": [25]}, continuous="age")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from evenhand.errors import DataError
 from evenhand.intake import AuditData
 
 
@@ -55,8 +56,26 @@ def groups(given: Given) -> str:
 
 
 def groups_or_numbers(given: Given) -> str:
-    """Ask for a column of groups or a continuous attribute."""
-    return "" if given.data.continuous else groups(given)
+    """Ask for a column of groups, a continuous attribute or probabilities of groups."""
+    return "" if given.data.continuous or given.data.probabilities else groups(given)
+
+
+def independent_people(given: Given) -> str:
+    """Refuse rows that belong together, strata and people of unknown group, which only the group audit takes."""
+    data = given.data
+    if data.cluster is not None or data.survey_strata is not None:
+        return "takes each row for one person sampled alike, and `cluster` or `survey_strata` says otherwise"
+    if data.strata is not None:
+        return "does not compare within strata"
+    unknown = [attribute.name for attribute in data.attributes if attribute.unknown is not None]
+    return f"needs the group of every person, and `{unknown[0]}` is unknown for some" if unknown else ""
+
+
+def check_independent(data: AuditData, asking: str) -> None:
+    """Refuse data that only the group audit takes, in the name of who asks."""
+    why = independent_people(Given(data=data, model=None, options={}))
+    if why:
+        raise DataError(f"{asking} {why}. Read the data without that.")
 
 
 def decisions_or_scores(given: Given) -> str:

@@ -130,7 +130,7 @@ _ROWS = (
         evidence=("ProjectionEvidence",),
         question="How far are the data from ones on which the decisions would be group-fair, and who would have to "
         "change?",
-        needs=(needs.distances, needs.rows, needs.groups, needs.decisions_or_features),
+        needs=(needs.distances, needs.rows, needs.groups, needs.independent_people, needs.decisions_or_features),
         explains=True,
         hypotheses=(
             Hypothesis(
@@ -159,7 +159,7 @@ _ROWS = (
         name="individual",
         evidence=("IndividualEvidence",),
         question="Are similar people treated similarly?",
-        needs=(needs.model, needs.rows, needs.groups, needs.features, needs.outcome),
+        needs=(needs.model, needs.rows, needs.groups, needs.independent_people, needs.features, needs.outcome),
         hypotheses=(
             Hypothesis(
                 measure="loss_ratio, error_ratio",
@@ -184,7 +184,7 @@ _ROWS = (
         name="proxy",
         evidence=("FeatureEvidence", "NamedFeature", "GapEvidence", "Evidence"),
         question="Which features carry the disparity?",
-        needs=(needs.rows, needs.groups, needs.features, needs.decisions_or_probabilities),
+        needs=(needs.rows, needs.groups, needs.independent_people, needs.features, needs.decisions_or_probabilities),
         explains=True,
         hypotheses=(
             Hypothesis(
@@ -216,7 +216,15 @@ _ROWS = (
         name="tail",
         evidence=("LevelEvidence", "MeanEvidence", "DifferenceEvidence"),
         question="How badly is the worst-treated person disadvantaged for group membership alone?",
-        needs=(needs.model, needs.rows, needs.groups, needs.features, needs.no_sampling_weights, needs.recorded_group),
+        needs=(
+            needs.model,
+            needs.rows,
+            needs.groups,
+            needs.independent_people,
+            needs.features,
+            needs.no_sampling_weights,
+            needs.recorded_group,
+        ),
         hypotheses=(
             Hypothesis(
                 measure="ecd",

@@ -32,7 +32,20 @@ _OPTIONS = (
     click.option("--cut", multiple=True, metavar="COLUMN=25,40", help="Cut a numeric group column at these points."),
     click.option("--continuous", multiple=True, help="Attribute to test as continuous; may be repeated."),
     click.option("--intersections", is_flag=True, help="Also audit the groups of all attributes together."),
-    click.option("--missing", type=click.Choice(["drop", "group", "error"]), help="[default: drop]"),
+    click.option(
+        "--missing",
+        type=click.Choice(["drop", "group", "unknown", "error"]),
+        help="Rows without a group: drop, make a group, take as unknown, or refuse.  [default: drop]",
+    ),
+    click.option("--strata", multiple=True, help="Column to compare within, such as the job; may be repeated."),
+    click.option("--cluster", help="Column that names what rows belong to, such as a person with several rows."),
+    click.option("--survey-strata", help="Column of the strata that a survey sampled from."),
+    click.option(
+        "--group-probability",
+        multiple=True,
+        metavar="ATTRIBUTE=COLUMN,COLUMN",
+        help="Columns with the probability of each group, where groups are guessed; may be repeated.",
+    ),
 )
 
 
@@ -64,6 +77,12 @@ def said_of_data(words: Mapping[str, Any]) -> dict[str, Any]:
         "cuts": cuts,
         "continuous": list(words["continuous"]),
         "intersections": words["intersections"],
+        "strata": list(words["strata"]),
+        "cluster": words["cluster"],
+        "survey_strata": words["survey_strata"],
+        "group_probability": {
+            name: listed(columns) for name, columns in pairs("--group-probability", words["group_probability"]).items()
+        },
         "model": words["model"],
     }
     return {

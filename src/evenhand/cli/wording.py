@@ -13,11 +13,11 @@ _FLAGS = {
     for name in (
         "outcome", "decision", "score", "model", "trust_pickle", "features", "weight", "weight_kind", "positive",
         "threshold", "continuous", "intersections", "missing", "reference", "metrics", "audits", "compare", "ratio",
-        "margin", "alpha", "correction", "seed", "workers",
+        "margin", "alpha", "correction", "seed", "workers", "strata", "cluster", "survey_strata", "group_probability",
     )
 } | {"groups": "--group", "cuts": "--cut", "n_resamples": "--resamples"}  # fmt: skip
 # Names that are spelled otherwise on the command line, and that no sentence uses for a column.
-_RENAMED = ("groups", "cuts", "weight_kind", "n_resamples", "trust_pickle")
+_RENAMED = ("groups", "cuts", "weight_kind", "n_resamples", "trust_pickle", "survey_strata", "group_probability")
 # `name=`, `name='word'`, `name=True`, `name=0.01` and `name={'key': 'word'}`: a group such as `sex=Female` is none.
 _ASSIGNED = re.compile(r"`(\w+)=('[^'`]*'|\"[^\"`]*\"|True|False|[\d.]+|\{[^`]*\})?`(?: \(`--[\w-]+`\))?")
 _NAMED = re.compile(rf"\b([Ww]ith|in|of|[Gg]ive|[Cc]heck) `({'|'.join(_RENAMED)})`")

@@ -16,19 +16,38 @@ from evenhand.intake.records import Table
 
 
 def arrays_table(
-    roles: Mapping[str, Any], groups: Any, features: Any, options: Mapping[str, Any]
+    roles: Mapping[str, Any],
+    columns: Mapping[str, Any],
+    probabilities: Mapping[str, Mapping[str, Any]],
+    options: Mapping[str, Any],
 ) -> tuple[Table, Options]:
     """Put arrays in their roles; `AuditData.from_arrays` is the public name.
 
+    Parameters
+    ----------
+    roles : mapping of str to array-like or None
+        One array for each role.
+    columns : mapping of str to mapping
+        Arrays by name under ``"groups"``, and as far as there are any under ``"strata"`` and ``"features"``.
+    probabilities : mapping
+        Attribute to label to array.
+    options : mapping
+        Of `evenhand.read`.
+
     Examples
     --------
-    >>> table, options = arrays_table({"outcome": [0, 1]}, {"g": ["a", "b"]}, None, {"missing": "group"})
+    >>> table, options = arrays_table({"outcome": [0, 1]}, {"groups": {"g": ["a", "b"]}}, {}, {"missing": "group"})
     >>> table.size(), options.outcome, options.missing
     (2, 'outcome', 'group')
     """
-    people = _named_columns(groups, "groups")
-    inputs = {} if features is None else _named_columns(features, "features")
-    known = {**inputs, **people}
+    people = _named_columns(columns["groups"], "groups")
+    inputs = {} if columns.get("features") is None else _named_columns(columns["features"], "features")
+    strata = _named_columns(columns.get("strata", {}), "strata")
+    guessed = {f"{name}={label}": v for name, parts in probabilities.items() for label, v in parts.items()}
+    for name in strata:
+        if name in people:
+            raise DataError(f"Column `{name}` is used as group and as stratum; the two need different columns.")
+    known = {**inputs, **people, **strata, **{name: column_of(v, name) for name, v in guessed.items()}}
     names: dict[str, str | None] = {}
     for role, values in roles.items():
         # A group or a feature may carry a role's name; then the role's array takes another one.
@@ -37,7 +56,11 @@ def arrays_table(
         if values is not None:
             known[name] = column_of(values, role)
     check_lengths({**inputs, **known})
-    asked = make_options(**{"groups": [*people], "features": [*inputs], **names, **options})
+    named: dict[str, Any] = {"groups": [*people], "features": [*inputs], "strata": [*strata], **names}
+    named["group_probability"] = {
+        name: {str(label): f"{name}={label}" for label in parts} for name, parts in probabilities.items()
+    }
+    asked = make_options(**{**named, **options})
     check_columns(asked, [*known])
     return replace(columns_table(known, asked), features=inputs), asked
 

@@ -13,7 +13,7 @@ from evenhand.arrays import FloatArray, IntArray
 from evenhand.intake.fingerprint import Fingerprint
 from evenhand.intake.options import Options
 from evenhand.intake.parts import Attribute
-from evenhand.intake.records import Records, ScoreBins
+from evenhand.intake.records import MISSING_LABEL, Records, ScoreBins
 from evenhand.intake.summed_values import VALUES, value_names
 
 Sums = tuple[FloatArray, FloatArray, FloatArray]
@@ -43,6 +43,7 @@ def merge_cells(records: Records, options: Options) -> Records:
         score=None if records.score is None else records.score[first],
         attributes=tuple(replace(a, codes=a.codes[first]) for a in records.attributes),
         features={},
+        design=records.design.take(first),
         weights=replace(
             weights, count=count, total=total, square=None if weights.square is None else _steady(add(weights.square))
         ),
@@ -70,6 +71,8 @@ def intersect(names: Sequence[str], attributes: Sequence[Attribute]) -> Attribut
     """
     by_name = {a.name: a for a in attributes}
     parts = [by_name[n] for n in names]
+    if any(part.unknown is not None for part in parts):
+        return _intersect_known(names, parts)
     joint, combinations = _joint([(a.codes, len(a.labels)) for a in parts])
     first = _first_places(joint, len(combinations))
     labels = [" & ".join(a.labels[a.codes[i]] for a in parts) for i in first]
@@ -77,6 +80,17 @@ def intersect(names: Sequence[str], attributes: Sequence[Attribute]) -> Attribut
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
     return Attribute(name=" × ".join(names), labels=tuple(labels[i] for i in order), codes=place[joint])
+
+
+def _intersect_known(names: Sequence[str], parts: Sequence[Attribute]) -> Attribute:
+    """Cross attributes of which some are unknown for some people: these are unknown in the crossing too."""
+    unknown = np.any([part.codes == part.unknown for part in parts if part.unknown is not None], axis=0)
+    known = [replace(part, codes=part.codes[~unknown], unknown=None) for part in parts]
+    crossed = intersect(names, known)
+    codes = np.full(unknown.shape, len(crossed.labels), dtype=np.int64)
+    codes[~unknown] = crossed.codes
+    labels = (*crossed.labels, MISSING_LABEL)
+    return Attribute(name=crossed.name, labels=labels, codes=codes, unknown=len(crossed.labels))
 
 
 def _bin_rows(records: Records, bins: int) -> Records:
@@ -105,7 +119,7 @@ def _cells(records: Records) -> tuple[IntArray, IntArray]:
         keys.append((records.decision.astype(np.int64), 2))
     if records.score is not None and records.bins is not None:
         keys.append((records.score.astype(np.int64), records.bins.bins))
-    cell, used_codes = _joint(keys)
+    cell, used_codes = _joint([*keys, *records.design.keys()])
     return cell, _first_places(cell, len(used_codes))
 
 
@@ -152,6 +166,7 @@ def fingerprint_of(records: Records, cells: bool) -> str:
     """Return the fingerprint of the records' content; in cells, without what depends on the order of adding."""
     weights = records.weights
     mark = Fingerprint(weights.count)
+    design = records.design
     for name, values in (("outcome", records.outcome), ("decision", records.decision), ("score", records.score)):
         # In cells a numeric outcome is a mean, whose last digits depend on the order of adding.
         if values is not None and not (cells and name == "outcome" and records.outcome_kind == "numeric"):
@@ -160,6 +175,14 @@ def fingerprint_of(records: Records, cells: bool) -> str:
         mark.labels(f"group:{attribute.name}", attribute.codes, attribute.labels)
     for name, values in records.continuous.items():
         mark.numbers(f"continuous:{name}", values)
+    for stratum in design.strata:
+        mark.labels(f"stratum:{stratum.name}", stratum.codes, stratum.labels)
+    for name, codes in (("cluster", design.cluster), ("survey_strata", design.survey_strata)):
+        if codes is not None:
+            mark.numbers(name, codes.astype(np.float64))
+    for guess in design.probabilities:
+        for label, values in zip(guess.labels, guess.values.T, strict=True):
+            mark.numbers(f"probability:{guess.name}:{label}", values)
     for name, column in records.features.items():
         if column.kind == "label":
             mark.labels(f"feature:{name}", column.values, column.labels)

@@ -19,8 +19,9 @@ from evenhand.errors import DataError, UsageError, near_matches
 from evenhand.intake.arrays import arrays_table
 from evenhand.intake.cells import fingerprint_of, intersect, merge_cells
 from evenhand.intake.dependence import repeat_note
+from evenhand.intake.design import check_design
 from evenhand.intake.options import Options
-from evenhand.intake.parts import Attribute, FeatureType, Labels, Moments, RowCounts
+from evenhand.intake.parts import Attribute, FeatureType, Labels, Moments, Probabilities, RowCounts
 from evenhand.intake.records import Records, Table, code_records
 
 
@@ -66,6 +67,12 @@ class AuditData:
         Sum of squared sampling weights of each record's rows; None when `weight` is None.
     moments : mapping of str to Moments or None
         Sums by value name (see `evenhand.summaries`) when rows stayed on an engine, else None.
+    strata : Attribute or None
+        What people are compared within, several columns crossed; None when nothing was named.
+    cluster, survey_strata : ndarray of int or None
+        The number of each record's cluster, and of its sampling stratum, where they were named.
+    probabilities : mapping of str to Probabilities
+        Attributes of which only each group's probability is known.
     columns : mapping of str to str
         Role to column name, for messages and the report.
     rows : RowCounts
@@ -92,6 +99,10 @@ class AuditData:
     weight: FloatArray | None = None
     weight_square: FloatArray | None = None
     moments: Mapping[str, Moments] | None = None
+    strata: Attribute | None = None
+    cluster: IntArray | None = None
+    survey_strata: IntArray | None = None
+    probabilities: Mapping[str, Probabilities] = field(default_factory=dict)
     columns: Mapping[str, str]
     rows: RowCounts
     notes: tuple[str, ...] = ()
@@ -104,9 +115,13 @@ class AuditData:
         outcome: ArrayLike | None = None,
         decision: ArrayLike | None = None,
         score: ArrayLike | None = None,
-        groups: Mapping[str, ArrayLike],
+        groups: Mapping[str, ArrayLike] | None = None,
         features: Any = None,
         weight: ArrayLike | None = None,
+        strata: Mapping[str, ArrayLike] | None = None,
+        cluster: ArrayLike | None = None,
+        survey_strata: ArrayLike | None = None,
+        group_probability: Mapping[str, Mapping[str, ArrayLike]] | None = None,
         **options: Any,
     ) -> AuditData:
         """Check and code plain arrays; the options are those of `evenhand.read`.
@@ -119,6 +134,12 @@ class AuditData:
             Attribute name to one label per row; a frame is taken too.
         features : 2-D array, mapping or frame, optional
             The model's inputs; the columns of an array are called ``x0``, ``x1``, ...
+        strata : mapping of str to array-like, optional
+            What people are compared within.
+        cluster, survey_strata : array-like, optional
+            Rows that belong together, and the strata that a survey sampled from.
+        group_probability : mapping, optional
+            Attribute to label to one probability per row, where groups are guessed.
         **options
             `weight_kind`, `positive`, `threshold`, `cuts`, `continuous`, `intersections`, `missing`,
             `rows`, `score_bins`: see `evenhand.read`.
@@ -135,7 +156,9 @@ class AuditData:
         [0, 1, 1, 0]
         """
         roles = {"outcome": outcome, "decision": decision, "score": score, "weight": weight}
-        return cls.of_table(*arrays_table(roles, groups, features, options))
+        roles |= {"cluster": cluster, "survey_strata": survey_strata}
+        columns = {"groups": {} if groups is None else groups, "strata": strata or {}, "features": features}
+        return cls.of_table(*arrays_table(roles, columns, group_probability or {}, options))
 
     @classmethod
     def of_table(cls, table: Table, options: Options) -> AuditData:
@@ -143,7 +166,7 @@ class AuditData:
         records = code_records(table, options)
         if table.rows is not None or options.rows == "cells":
             return cls._of_records(merge_cells(records, options), options, cells=True)
-        note = repeat_note(records)
+        note = None if options.cluster is not None else repeat_note(records)
         return cls._of_records(records if note is None else replace(records, notes=(*records.notes, note)), options)
 
     @classmethod
@@ -153,6 +176,11 @@ class AuditData:
             score = bins.middle(score.astype(np.int64))
         moments = {name: Moments(*map(read_only, sums)) for name, sums in records.moments.items()}
         crossed = tuple(intersect(names, records.attributes) for names in options.intersections)
+        design = records.design
+        strata = (
+            intersect(options.strata, design.strata) if len(options.strata) > 1 else next(iter(design.strata), None)
+        )
+        check_design(design, strata, weights.count, options)
         return cls(
             outcome=_own_or_none(records.outcome),
             outcome_kind=records.outcome_kind,
@@ -170,6 +198,10 @@ class AuditData:
             weight=None if weights.total is None else read_only(weights.total / weights.count),
             weight_square=_own_or_none(weights.square),
             moments=moments if cells else None,
+            strata=None if strata is None else replace(strata, codes=read_only(strata.codes)),
+            cluster=None if design.cluster is None else read_only(design.cluster),
+            survey_strata=None if design.survey_strata is None else read_only(design.survey_strata),
+            probabilities={p.name: replace(p, values=read_only(p.values)) for p in design.probabilities},
             columns=options.column_names(),
             rows=records.rows,
             notes=records.notes,
@@ -240,6 +272,10 @@ class AuditData:
             attributes=tuple(replace(a, codes=read_only(a.codes[at])) for a in self.attributes),
             continuous={name: read_only(v[at]) for name, v in self.continuous.items()},
             features={name: read_only(v[at]) for name, v in self.features.items()},
+            strata=None if self.strata is None else replace(self.strata, codes=read_only(self.strata.codes[at])),
+            cluster=None if self.cluster is None else read_only(self.cluster[at]),
+            survey_strata=None if self.survey_strata is None else read_only(self.survey_strata[at]),
+            probabilities={name: p.take(at) for name, p in self.probabilities.items()},
             count=read_only(np.ones(at.size, dtype=np.int64)),
             rows=RowCounts(rows_in=int(at.size), rows_used=int(at.size), dropped={}),
             fingerprint=hashlib.sha256(self.fingerprint.encode() + np.sort(people).tobytes()).hexdigest(),

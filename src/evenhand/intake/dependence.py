@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.arrays import FloatArray
+from evenhand.intake.options import Options
 from evenhand.intake.records import Records
 from evenhand.intake.wording import count_of, listing
 
@@ -35,30 +36,32 @@ _ADVICE = (
 )
 
 
-def identifier_names(names: Sequence[str], used: Sequence[str]) -> list[str]:
+def identifier_names(names: Sequence[str], options: Options) -> list[str]:
     """Return the columns of a table whose names say that they name people.
 
     Parameters
     ----------
     names : sequence of str
         All columns of the table.
-    used : sequence of str
-        Columns with a role that an identifier cannot have: outcome, decision, score, weight.
+    options : Options
+        What was asked: a column with a role such as the outcome's is no identifier.
 
     Returns
     -------
     list of str
+        None where a cluster is named, since it is then known which rows belong together.
 
     Examples
     --------
-    >>> identifier_names(["y", "personId", "customer_no", "width", "age"], ["y"])
+    >>> options = Options(outcome="y", groups=("sex",))
+    >>> identifier_names(["y", "personId", "customer_no", "width", "age"], options)
     ['personId', 'customer_no']
     """
     people = []
-    for name in names:
+    for name in names if options.cluster is None else ():
         plain = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.strip())
         plain = re.sub(r"[\s.\-]+", "_", plain).casefold()
-        if name not in used and _IDENTIFIERS.search(plain):
+        if name not in options.results and _IDENTIFIERS.search(plain):
             people.append(name)
     return people[:MOST_CANDIDATES]
 

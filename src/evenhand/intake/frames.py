@@ -11,6 +11,7 @@ import numpy as np
 from evenhand.errors import DataError, MissingDependencyError
 from evenhand.intake.columns import Column, factorise_numbers, from_codes, from_values, object_array
 from evenhand.intake.dependence import identifier_names, identifier_note
+from evenhand.intake.design import DesignColumns
 from evenhand.intake.options import Options, check_columns
 from evenhand.intake.parts import FeatureType
 from evenhand.intake.records import Table, numbers_of
@@ -143,7 +144,7 @@ def columns_table(columns: Mapping[str, Column], options: Options) -> Table:
         return None if name is None else columns[name]
 
     weight = None if options.weight is None else numbers_of(columns[options.weight], options.weight, "weight")
-    people = {name: columns[name] for name in identifier_names(list(columns), options.results)}
+    people = {name: columns[name] for name in identifier_names(list(columns), options)}
     notes = [identifier_note(n, int((~c.missing).sum()), len(c.distinct()[1])) for n, c in people.items()]
     return Table(
         outcome=role(options.outcome),
@@ -152,13 +153,14 @@ def columns_table(columns: Mapping[str, Column], options: Options) -> Table:
         groups={g: columns[g] for g in options.groups},
         continuous={g: columns[g] for g in options.continuous},
         features={f: columns[f] for f in options.features},
+        design=DesignColumns.named(columns, options),
         weights=None if weight is None else WeightSums.of_rows(weight),
         notes=tuple(note for note in notes if note is not None),
     )
 
 
 def _with_identifiers(names: Iterable[str], options: Options) -> list[str]:
-    return list(dict.fromkeys([*options.columns, *identifier_names(list(names), options.results)]))
+    return list(dict.fromkeys([*options.columns, *identifier_names(list(names), options)]))
 
 
 def frame_table(source: Any, options: Options) -> Table:

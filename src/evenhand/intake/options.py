@@ -27,6 +27,11 @@ class Options:
     groups: tuple[str, ...]  # columns that become attributes
     continuous: tuple[str, ...] = ()  # columns that stay numbers
     features: tuple[str, ...] = ()  # the model's inputs
+    strata: tuple[str, ...] = ()  # columns to compare within
+    cluster: str | None = None
+    survey_strata: str | None = None
+    # Attribute to label to column.
+    group_probability: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     # As given to `evenhand.read`, checked.
     weight_kind: str = "auto"
     positive: Any = None
@@ -40,7 +45,27 @@ class Options:
     @property
     def columns(self) -> tuple[str, ...]:
         """Every column that is needed, once."""
-        return tuple(dict.fromkeys([*self.results, *self.groups, *self.continuous, *self.features]))
+        guessed = [column for parts in self.group_probability.values() for column in parts.values()]
+        named = [*self.results, *self.groups, *self.continuous, *self.design, *guessed, *self.features]
+        return tuple(dict.fromkeys(named))
+
+    @property
+    def design(self) -> tuple[str, ...]:
+        """The columns of strata, clusters and survey strata, once each."""
+        named = (*self.strata, self.cluster, self.survey_strata)
+        return tuple(dict.fromkeys(c for c in named if c is not None))
+
+    @property
+    def needs_rows(self) -> str:
+        """Say what needs rows in memory and not cells, as the beginning of a sentence; empty when nothing does."""
+        if self.continuous:
+            return f"Continuous attribute `{self.continuous[0]}`"
+        return f"The probabilities of `{next(iter(self.group_probability))}`" if self.group_probability else ""
+
+    @property
+    def missing_strata(self) -> str:
+        """What happens to rows without a stratum; `missing` is for groups, but for keeping them as a group."""
+        return "drop" if self.missing == "unknown" else self.missing
 
     @property
     def results(self) -> tuple[str, ...]:
@@ -54,7 +79,13 @@ class Options:
 
     def column_names(self) -> dict[str, str]:
         """Return the columns by role, for messages and the report."""
-        named = {**self.roles(), "weight": self.weight}
+        named = {
+            **self.roles(),
+            "weight": self.weight,
+            "strata": " × ".join(self.strata) or None,
+            "cluster": self.cluster,
+            "survey_strata": self.survey_strata,
+        }
         if self.threshold is not None and self.score is not None:
             named["decision"] = f"{self.score} >= {number_text(self.threshold)}"
         return {role: name for role, name in named.items() if name is not None}
@@ -64,11 +95,12 @@ def make_options(**asked: Any) -> Options:
     """Check what was asked, by the names of `evenhand.read`; raise one clear sentence when it makes no sense."""
     given = Options(**asked)
     _one_of("weight_kind", given.weight_kind, ("auto", "frequency", "sampling"))
-    _one_of("missing", given.missing, ("drop", "group", "error"))
+    _one_of("missing", given.missing, ("drop", "group", "unknown", "error"))
     _one_of("rows", given.rows, ("auto", "keep", "cells"))
     numeric, listed = _names(given.continuous), _names(given.groups)
     labelled = tuple(g for g in listed if g not in numeric)
-    if not labelled and not numeric:
+    guessed = _checked_probabilities(given.group_probability or {})
+    if not labelled and not numeric and not guessed:
         raise UsageError("`groups` is empty; name at least one column whose groups are compared.")
     if all(name is None for name in given.roles().values()):
         raise UsageError("None of `outcome`, `decision` and `score` is given; at least one is needed.")
@@ -76,21 +108,24 @@ def make_options(**asked: Any) -> Options:
     if isinstance(bins, bool) or not isinstance(bins, int) or not 2 <= bins <= 65536:
         raise UsageError(f"`score_bins` must be a whole number from 2 to 65536; got {bins!r}.")
     _check_threshold(given)
+    strata = _names(given.strata or ())
     _check_roles(given, listed, numeric)
+    _check_design(given, (*listed, *numeric), strata, guessed)
     options = replace(
         given,
         groups=labelled,
         continuous=numeric,
         features=_names(given.features or ()),
         threshold=None if given.threshold is None else float(given.threshold),
-        cuts=_checked_cuts(given.cuts or {}, labelled, numeric),
+        cuts=_checked_cuts(given.cuts or {}, (*labelled, *strata), numeric),
         intersections=_checked_intersections(given.intersections, labelled),
+        strata=strata,
+        group_probability=guessed,
     )
-    if options.continuous and options.rows == "cells":
-        raise DataError(
-            f"Continuous attribute `{options.continuous[0]}` needs rows, not cells. Pass `rows='keep'`, or "
-            f"cut it with `cuts`."
-        )
+    if options.needs_rows and options.rows == "cells":
+        cut = ", or cut it with `cuts`" if options.continuous else ""
+        verb = "needs" if options.continuous else "need"
+        raise DataError(f"{options.needs_rows} {verb} rows, not cells. Pass `rows='keep'`{cut}.")
     return options
 
 
@@ -147,6 +182,43 @@ def _check_roles(given: Options, groups: tuple[str, ...], continuous: tuple[str,
             raise DataError(f"Column `{a}` is used as {one} and as {other}; the two need different columns.")
 
 
+def _check_design(
+    given: Options, people: Sequence[str], strata: tuple[str, ...], guessed: Mapping[str, Mapping[str, str]]
+) -> None:
+    """Refuse a column of the design that has another role, and a name that is used twice."""
+    taken = {name: role for role, name in (*given.roles().items(), ("weight", given.weight)) if name is not None}
+    taken |= dict.fromkeys(people, "group")
+    asked = [*((name, "stratum") for name in strata), (given.cluster, "cluster")]
+    asked += [(given.survey_strata, "survey stratum")]
+    asked += [(column, "group probability") for parts in guessed.values() for column in parts.values()]
+    for name, role in asked:
+        if name is not None and name in taken:
+            raise DataError(f"Column `{name}` is used as {taken[name]} and as {role}; the two need different columns.")
+        if role in ("stratum", "group probability") and name is not None:
+            taken[name] = role
+    for name in guessed:
+        if name in people:
+            raise DataError(f"Attribute `{name}` is in `groups` and in `group_probability`; choose one of them.")
+
+
+def _checked_probabilities(asked: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Return attribute to label to column, from lists of columns or labels to columns."""
+    if not isinstance(asked, Mapping):
+        raise UsageError(
+            f"`group_probability` is {asked!r}; allowed: attributes to columns, such as "
+            '{"race": ["p_black", "p_white"]}.'
+        )
+    checked = {}
+    for name, columns in asked.items():
+        parts = columns if isinstance(columns, Mapping) else {str(c): str(c) for c in _names(columns)}
+        if len(parts) < 2:
+            raise UsageError(
+                f"`group_probability` of `{name}` names {len(parts)} column; at least 2 are needed, one for each group."
+            )
+        checked[str(name)] = {str(label): str(column) for label, column in parts.items()}
+    return checked
+
+
 def _checked_cuts(
     cuts: Mapping[str, Sequence[float]], groups: tuple[str, ...], continuous: tuple[str, ...]
 ) -> dict[str, tuple[float, ...]]:
@@ -155,7 +227,9 @@ def _checked_cuts(
         if name in continuous:
             raise UsageError(f"Column `{name}` is in `cuts` and in `continuous`; choose one of them.")
         if name not in groups:
-            raise UsageError(f"`cuts` names `{name}`, which is not in `groups`.{near_matches(name, groups)}")
+            raise UsageError(
+                f"`cuts` names `{name}`, which is not in `groups` or `strata`.{near_matches(name, groups)}"
+            )
         values = tuple(float(p) for p in ([points] if isinstance(points, int | float) else points))
         increasing = all(a < b for a, b in itertools.pairwise(values))
         if not values or not increasing or not all(map(math.isfinite, values)):

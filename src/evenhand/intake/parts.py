@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from evenhand.arrays import FloatArray, IntArray
+from evenhand.arrays import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -21,15 +21,46 @@ class Attribute:
         The groups, sorted (or in the order of the cut points).
     codes : ndarray of int, shape (records,)
         Each record's place in `labels`.
+    unknown : int or None
+        The place of the label that people have whose group is not known, where they were kept as such; they are not a
+        group to be compared.
     """
 
     name: str
     labels: tuple[str, ...]
     codes: IntArray  # (records,)
+    unknown: int | None = None
 
     def group_name(self, code: int) -> str:
         """Return a group as findings name it: ``"sex=Female"``."""
         return f"{self.name}={self.labels[code]}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Probabilities:
+    """An attribute that is not known but guessed: each record's probability of every group.
+
+    Parameters
+    ----------
+    name : str
+        The attribute, such as ``"race"``.
+    labels : tuple of str
+        The groups.
+    values : ndarray, shape (records, groups)
+        Probabilities that add up to 1 in each record.
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    values: FloatArray  # (records, groups)
+
+    def group_name(self, code: int) -> str:
+        """Return a group as findings name it: ``"race=White"``."""
+        return f"{self.name}={self.labels[code]}"
+
+    def take(self, keep: BoolArray | IntArray) -> Probabilities:
+        """Return some of the records."""
+        return replace(self, values=self.values[keep])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -67,10 +67,11 @@ def wants_cells(options: Options, rows: int) -> bool:
     """Say whether a source with so many rows is added up instead of read."""
     if options.rows != "auto":
         return options.rows == "cells"
-    if rows > ROW_LIMIT and options.continuous:
+    if rows > ROW_LIMIT and options.needs_rows:
+        cut = ", or cut it with `cuts`" if options.continuous else ""
+        verb = "needs" if options.continuous else "need"
         raise DataError(
-            f"Continuous attribute `{options.continuous[0]}` needs all {rows:,} rows in memory. Pass "
-            f"`rows='keep'` to allow that, or cut it with `cuts`."
+            f"{options.needs_rows} {verb} all {rows:,} rows in memory. Pass `rows='keep'` to allow that{cut}."
         )
     return rows > ROW_LIMIT
 
@@ -108,7 +109,7 @@ def _text_table(connection: Any, path: Path, options: Options) -> Table:
 
     names, separator = _header(path, options)
     check_columns(options, names)
-    held_names = list(dict.fromkeys([*options.columns, *identifier_names(names, options.results)]))
+    held_names = list(dict.fromkeys([*options.columns, *identifier_names(names, options)]))
     wanted = [f"c{names.index(c)}" for c in held_names]
     safe = {name: f"c{i}" for i, name in enumerate(names)}
 

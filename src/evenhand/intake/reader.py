@@ -24,7 +24,7 @@ def read(
     outcome: str | None = None,
     decision: str | None = None,
     score: str | None = None,
-    groups: str | Iterable[str],
+    groups: str | Iterable[str] = (),
     features: str | Iterable[str] | None = None,
     weight: str | None = None,
     weight_kind: Literal["auto", "frequency", "sampling"] = "auto",
@@ -33,7 +33,11 @@ def read(
     cuts: Mapping[str, Sequence[float]] | None = None,
     continuous: str | Iterable[str] = (),
     intersections: Intersections = False,
-    missing: Literal["drop", "group", "error"] = "drop",
+    missing: Literal["drop", "group", "unknown", "error"] = "drop",
+    strata: str | Iterable[str] = (),
+    cluster: str | None = None,
+    survey_strata: str | None = None,
+    group_probability: Mapping[str, Any] | None = None,
     rows: Literal["auto", "keep", "cells"] = "auto",
     score_bins: int = 4096,
 ) -> AuditData:
@@ -69,8 +73,20 @@ def read(
         Columns tested as continuous instead of by groups.
     intersections : bool or list of tuples of str
         True crosses all group columns; a list crosses the given ones.
-    missing : {"drop", "group", "error"}
-        What happens to rows without a group label.
+    missing : {"drop", "group", "unknown", "error"}
+        What happens to rows without a group label. "unknown" keeps them as people whose group is not known: the group
+        audit then says what holds whatever groups they belong to.
+    strata : str or list of str
+        Columns to compare within, such as the job applied for: the group audit then compares like with like. Numeric
+        ones are cut with `cuts`.
+    cluster : str, optional
+        Column that names what rows belong to, such as a person with several rows: the group audit then takes clusters,
+        not rows, as independent.
+    survey_strata : str, optional
+        Column of the strata that a survey sampled from; they enter the variance only.
+    group_probability : mapping, optional
+        Where groups are guessed: attribute to the columns with each group's probability,
+        ``{"race": ["p_black", "p_white"]}``, or to labels and columns, ``{"race": {"Black": "p_black", ...}}``.
     rows : {"auto", "keep", "cells"}
         Keep rows in memory, or add them up to cells. "auto" makes cells of DuckDB relations, Spark
         frames and files with more than 5 million rows.
@@ -96,7 +112,8 @@ def read(
     options = make_options(
         outcome=outcome, decision=decision, score=score, groups=groups, features=features, weight=weight,
         weight_kind=weight_kind, positive=positive, threshold=threshold, cuts=cuts, continuous=continuous,
-        intersections=intersections, missing=missing, rows=rows, score_bins=score_bins,
+        intersections=intersections, missing=missing, strata=strata, cluster=cluster, survey_strata=survey_strata,
+        group_probability=group_probability, rows=rows, score_bins=score_bins,
     )  # fmt: skip
     return AuditData.of_table(_table(source, options), options)
 
@@ -108,7 +125,7 @@ def _table(source: Any, options: Options) -> Table:
     if engine is None:
         return frame_table(source, options)
     collect = options.rows == "keep"
-    if options.rows == "auto" and options.continuous:
+    if options.rows == "auto" and options.needs_rows:
         collect = not wants_cells(options, engine.count())
     if not collect:
         return engine_cells(engine, options).noted(repeated_identifiers(engine, list(engine.kinds), options))

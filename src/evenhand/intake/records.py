@@ -15,6 +15,7 @@ import numpy as np
 from evenhand.arrays import BoolArray, FloatArray, IntArray
 from evenhand.errors import DataError
 from evenhand.intake.columns import Column
+from evenhand.intake.design import Codes, Design, DesignColumns, code_design
 from evenhand.intake.labels import check_positive, code_binary, positive_for
 from evenhand.intake.lookalikes import group_notes
 from evenhand.intake.options import Options
@@ -74,6 +75,7 @@ class Table:
     groups: Mapping[str, Column]
     continuous: Mapping[str, Column] = field(default_factory=dict)
     features: Mapping[str, Column] = field(default_factory=dict)
+    design: DesignColumns = field(default_factory=DesignColumns)
     weights: WeightSums | None = None  # sums over each record's rows
     rows: IntArray | None = None  # rows of the source each record stands for; None when each is one
     bins: ScoreBins | None = None  # the bins when the score is a bin's number
@@ -107,6 +109,7 @@ class Records:
     # By name.
     continuous: Mapping[str, FloatArray]
     features: Mapping[str, Column]
+    design: Design
     labels: Mapping[str, Labels]  # by role
     weights: Weights  # count and sampling weight of each record
     bins: ScoreBins | None  # see `Table`
@@ -127,13 +130,17 @@ def code_records(table: Table, options: Options) -> Records:
     outcome, outcome_kind = _outcome(table, options, notes, labels)
     decision = _decision(table, options, notes, labels)
     groups = {name: _group(column, name, options) for name, column in table.groups.items()}
+    strata = {name: _stratum(column, name, options) for name, column in table.design.strata.items()}
+    design = code_design(table.design, strata, options)
     continuous = {name: numbers_of(column, name, "continuous") for name, column in table.continuous.items()}
 
     gone = _Gone(rows)
     numbers = {options.outcome: outcome, options.decision: decision}
     gone.drop_missing({name: v for name, v in numbers.items() if name is not None and v is not None})
     for name, (codes, _) in groups.items():
-        _drop_missing_group(gone, codes < 0, name, options)
+        _drop_missing_group(gone, codes < 0, name, options.missing)
+    for name, absent in design.missing(options).items():
+        _drop_missing_group(gone, absent, name, options.missing_strata)
     gone.drop_missing(continuous)
     weights = code_weights(table.weights, options, rows, gone.kept)
     if weights.zero is not None:
@@ -159,6 +166,7 @@ def code_records(table: Table, options: Options) -> Records:
         attributes=attributes,
         continuous={name: values[keep] for name, values in continuous.items()},
         features={name: column.take(keep) for name, column in table.features.items()},
+        design=design.take(keep),
         labels=labels,
         weights=weights.take(keep),
         bins=table.bins,
@@ -249,20 +257,32 @@ def _decision(table: Table, options: Options, notes: list[str], labels: dict[str
     return coded.values
 
 
-def _group(column: Column, name: str, options: Options) -> tuple[IntArray, tuple[str, ...]]:
+def _group(column: Column, name: str, options: Options) -> Codes:
+    if name not in options.cuts:
+        _refuse_identifier(column, name)
+    return _with_missing(_coded(column, name, options), keep=options.missing in ("group", "unknown"))
+
+
+def _stratum(column: Column, name: str, options: Options) -> Codes:
+    return _with_missing(_coded(column, name, options), keep=options.missing_strata == "group")
+
+
+def _coded(column: Column, name: str, options: Options) -> Codes:
     points = options.cuts.get(name)
     if points is None:
-        _refuse_identifier(column, name)
-        codes, labels = column.texts()
-    elif column.kind == "label" and not column.missing.all():
+        return column.texts()
+    if column.kind == "label" and not column.missing.all():
         raise DataError(f"Column `{name}` is text ({listing(column.labels, 3)}) and cannot be cut; use numbers.")
-    else:
-        codes, labels = cut(np.asarray(column.values, dtype=np.float64), points)
-    if options.missing == "group" and (codes < 0).any():
-        known = labels if MISSING_LABEL in labels else (*labels, MISSING_LABEL)
-        codes = np.where(codes < 0, known.index(MISSING_LABEL), codes)
-        labels = known
-    return codes, labels
+    return cut(np.asarray(column.values, dtype=np.float64), points)
+
+
+def _with_missing(coded: Codes, *, keep: bool) -> Codes:
+    """Give the records without a label one of their own, where they are kept."""
+    codes, labels = coded
+    if not keep or not (codes < 0).any():
+        return coded
+    known = labels if MISSING_LABEL in labels else (*labels, MISSING_LABEL)
+    return np.where(codes < 0, known.index(MISSING_LABEL), codes), known
 
 
 def _refuse_identifier(column: Column, name: str) -> None:
@@ -289,9 +309,9 @@ def cut(values: FloatArray, points: tuple[float, ...]) -> tuple[IntArray, tuple[
     return np.where(np.isnan(values), -1, codes), (f"<{texts[0]}", *inner, f">={texts[-1]}")
 
 
-def _drop_missing_group(gone: _Gone, missing: BoolArray, name: str, options: Options) -> None:
+def _drop_missing_group(gone: _Gone, missing: BoolArray, name: str, rule: str) -> None:
     n = int(gone.rows[missing].sum())
-    if n and options.missing == "error":
+    if n and rule == "error":
         raise DataError(
             f"Column `{name}` is missing in {count_of(n, 'row')}. Drop them with `missing='drop'`, or keep "
             f"them as a group with `missing='group'`."
@@ -305,6 +325,12 @@ def _attribute(
     used = np.bincount(codes, minlength=len(labels)) > 0
     present = tuple(label for label, use in zip(labels, used, strict=True) if use)
     order = np.argsort(np.array(present, dtype=object), kind="stable") if name not in options.cuts else None
+    unknown = options.missing == "unknown" and MISSING_LABEL in present
+    if unknown and len(present) < 3:
+        raise DataError(
+            f"Column `{name}` has {len(present) - 1} group beside the people whose group is missing; at least 2 are "
+            f"needed. Check `groups`."
+        )
     if len(present) < 2:
         lost = dropped.get(f"`{name}` is missing", 0)
         after = f" after dropping {count_of(lost, 'row')} with missing labels" if lost else ""
@@ -316,7 +342,8 @@ def _attribute(
     if order is not None:
         place = np.argsort(order, kind="stable")[place]
         present = tuple(present[i] for i in order)
-    return Attribute(name=name, labels=present, codes=place[codes])
+    place_of_unknown = present.index(MISSING_LABEL) if unknown else None
+    return Attribute(name=name, labels=present, codes=place[codes], unknown=place_of_unknown)
 
 
 def _score(table: Table, options: Options, keep: BoolArray) -> tuple[FloatArray | None, str]:

@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator
 from evenhand.arrays import FloatArray
 from evenhand.audits.group.samples import check_needs
 from evenhand.audits.margin import check_reach, parse_margin
+from evenhand.audits.needs import check_independent
 from evenhand.errors import DataError, UsageError
 from evenhand.inference.limits import Margin
 from evenhand.inference.paired import Values, paired_change
@@ -213,6 +214,7 @@ def _margins(
 
 
 def _check(data: AuditData, learner: Any, performance: str, alpha: float, most_loss: float) -> None:
+    check_independent(data, "Mitigation")
     if data.outcome is None or data.outcome_kind != "binary":
         raise DataError("Mitigation needs an outcome with two values: name it with `outcome=`.")
     if not data.features:

@@ -160,7 +160,7 @@ def _prepare(data: AuditData, asked: GroupOptions) -> GroupSetting:
     chosen = metrics_for(data, asked.metrics)
     for metric in chosen:
         check_needs(metric, data)
-    if not data.attributes and not data.continuous:
+    if not data.attributes and not data.continuous and not data.probabilities:
         raise DataError("No group column was given. Name at least one in `groups`.")
     margin = parse_margin(asked.margin)
     for metric in chosen:

@@ -58,6 +58,7 @@ from evenhand.audits.individual.folds import Fold, NotPredictedError, Plan, Refi
 from evenhand.audits.individual.moving import Moved, check_step, euler_errors, move
 from evenhand.audits.individual.options import IndividualOptions, IndividualSetting
 from evenhand.audits.individual.people import People, gather
+from evenhand.audits.needs import check_independent
 from evenhand.audits.options import complete, record, with_options
 from evenhand.errors import DataError, UsageError, near_matches
 from evenhand.intake import AuditData
@@ -105,6 +106,7 @@ def audit_individual(data: AuditData, asked: IndividualOptions) -> AuditResult:
     >>> [(f.measure, str(f.verdict)) for f in result]
     [('loss_ratio', 'disparity'), ('error_ratio', 'disparity')]
     """
+    check_independent(data, "The individual audit")
     people, recipe, setting = _prepare(data, asked)
     notes = (*data.notes, *people.notes)
     try:

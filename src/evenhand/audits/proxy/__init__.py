@@ -46,6 +46,7 @@ from numpy.typing import NDArray
 
 from evenhand.arrays import FloatArray
 from evenhand.audits.finding import Raw, columns_of
+from evenhand.audits.needs import check_independent
 from evenhand.audits.options import complete, record, with_options
 from evenhand.audits.proxy.evidence import GapEvidence, PairScore
 from evenhand.audits.proxy.features import measure_features, score_blocks
@@ -108,6 +109,7 @@ def audit_proxy(data: AuditData, asked: ProxyOptions) -> ProxyResult:
     >>> [(f.measure, str(f.verdict)) for f in audit_proxy(data, measure="sp", reference="0")]
     [('sp', 'disparity'), ('sp:x', 'disparity'), ('sp:noise', 'equivalent')]
     """
+    check_independent(data, "The proxy audit")
     setting, predictions = _prepare(data, asked)
     raw: list[Raw] = []
     weights: dict[str, CounterfactualWeights] = {}

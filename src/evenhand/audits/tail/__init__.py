@@ -51,6 +51,7 @@ import numpy as np
 from evenhand.arrays import FloatArray
 from evenhand.audits.finding import Raw, columns_of
 from evenhand.audits.margin import parse_margin
+from evenhand.audits.needs import check_independent
 from evenhand.audits.options import complete, record, with_options
 from evenhand.audits.reference import references
 from evenhand.audits.tail.findings import (
@@ -104,6 +105,7 @@ def audit_tail(data: AuditData, asked: TailOptions) -> AuditResult:
     >>> round(women.estimate, 3), round(float(np.tanh(0.8 / 4)), 3)  # the exact worst case of this model
     (0.197, 0.197)
     """
+    check_independent(data, "The tail audit")
     scorer, setting, attributes = _prepare(data, asked)
     raw: list[Raw] = []
     for one in attributes:

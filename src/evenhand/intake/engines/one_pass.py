@@ -16,6 +16,7 @@ from evenhand.arrays import FloatArray
 from evenhand.errors import DataError
 from evenhand.intake.columns import Column, from_values
 from evenhand.intake.dependence import identifier_names, identifier_note
+from evenhand.intake.design import DesignColumns
 from evenhand.intake.labels import code_binary, positive_for
 from evenhand.intake.options import Options
 from evenhand.intake.records import MOST_LABELS, ScoreBins, Table, refuse_vast
@@ -132,7 +133,7 @@ def repeated_identifiers(engine: Engine, names: Sequence[str], options: Options)
         Sentences.
     """
     work = _Pass()
-    candidates = identifier_names(names, options.results)
+    candidates = identifier_names(names, options)
     for name in candidates:
         work.sums[f"rows:{name}"] = f"count({engine.quote(name)})"
         work.sums[f"people:{name}"] = f"count(DISTINCT {engine.quote(name)})"
@@ -147,7 +148,7 @@ def _plan(engine: Engine, options: Options, facts: _Facts) -> _Pass:
     work = _Pass()
     score = None if options.score is None else _double(engine, options.score)
     weight = None if options.weight is None else _double(engine, options.weight)
-    for name in options.groups:
+    for name in (*options.groups, *options.design):
         work.keys[f"group:{name}"] = _group_key(engine, name, options)
     if options.outcome is not None:
         outcome = engine.quote(options.outcome)
@@ -238,7 +239,8 @@ def _table(cells: Mapping[str, Any], options: Options, facts: _Facts) -> Table:
     rows = _numbers(cells["rows"]).astype(np.int64)
     _refuse_identifiers(cells, options, len(rows))
     columns = {name: from_values(cells[name], name) for name in cells if ":" not in name and name != "rows"}
-    groups = {name: from_values(cells[f"group:{name}"], name) for name in options.groups}
+    keyed = {key.removeprefix("group:"): key for key in cells if key.startswith("group:")}
+    people = _cut_middles({name: from_values(cells[key], name) for name, key in keyed.items()}, options)
     weights = None if options.weight is None else _weights_of(cells)
     outcome = columns.get("outcome")
     if outcome is not None and facts.numeric:
@@ -257,7 +259,8 @@ def _table(cells: Mapping[str, Any], options: Options, facts: _Facts) -> Table:
         outcome=outcome,
         decision=columns.get("decision"),
         score=columns.get("score"),
-        groups=_cut_middles(groups, options),
+        groups={name: people[name] for name in options.groups},
+        design=DesignColumns.named(people, options),
         weights=weights,
         rows=rows,
         bins=facts.bins,
@@ -270,8 +273,9 @@ def _table(cells: Mapping[str, Any], options: Options, facts: _Facts) -> Table:
 def _refuse_identifiers(cells: Mapping[str, Any], options: Options, size: int) -> None:
     if size <= MOST_CELLS:
         return
-    levels = {name: len(from_values(cells[f"group:{name}"], name).distinct()[1]) for name in options.groups}
-    widest = max(levels, key=lambda name: levels[name])
+    keys = [key for key in cells if key.startswith("group:")]
+    levels = {key: len(from_values(cells[key], key).distinct()[1]) for key in keys}
+    widest = max(levels, key=lambda key: levels[key]).removeprefix("group:")
     raise DataError(
         f"Grouping gives more than {count_of(MOST_CELLS, 'cell')}; column `{widest}` looks like an "
         f"identifier. Leave it out, cut it with `cuts`, or pass fewer `score_bins`."
@@ -329,6 +333,7 @@ def _used(engine: Engine, options: Options) -> str:
     """Return SQL for "this row is not dropped for a missing value"."""
     needed = [c for c in (options.outcome, options.decision) if c is not None]
     needed += options.groups if options.missing == "drop" else ()
+    needed += [name for name in options.design if options.missing_strata == "drop" or name not in options.strata]
     tests = []
     for name in needed:
         raw, kind = engine.quote(name), engine.kinds[name]
