@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from evenhand.audits.finding import columns_of, not_computable
 from evenhand.audits.group.samples import check_needs
 from evenhand.audits.options import options_of
-from evenhand.audits.reference import references
+from evenhand.audits.reference import groups_among, references
 from evenhand.audits.registry import AUDITS
 from evenhand.audits.suppression import Shareable, shareable
 from evenhand.audits.verdict import settle
@@ -129,7 +129,7 @@ def perform(
     # One thread of linear algebra per worker: more fight for the same cores, and the sums would depend on their number.
     with threadpool_limits(limits=1, user_api="blas"):
         if suppress is not None:
-            wanted = _options(plan, "group").get("metrics")
+            wanted = _options(plan, "group", data).get("metrics")
             return _shared_run(plan, shareable(data, wanted, suppress), {"workers": workers, "progress": progress})
         shared = {"model": model, "workers": workers, "progress": progress}
         results = [_run_one(name, plan, data, shared) for name in plan.audits]
@@ -168,7 +168,7 @@ def _shared_run(plan: Plan, shared: Shareable, working: Mapping[str, Any]) -> Au
     notes = [f"Not shared, because it rests on single people: the {name} audit." for name in left_out]
     plan = plan.changed(audits=("group",), notes=())
     asked = {**plan.group, "metrics": shared.metrics}
-    chosen = _options(plan, "group").get("reference")
+    chosen = _options(plan, "group", shared.parts[0]).get("reference")
     results = []
     for name, label in chosen.items() if isinstance(chosen, Mapping) else ():
         if label in shared.suppressed.get(name, ()):
@@ -210,7 +210,7 @@ def _run_one(name: str, plan: Plan, data: AuditData, shared: Mapping[str, Any]) 
     """Ask one audit for findings that are not judged yet."""
     kind = AUDITS[name].options
     given = {**shared, "alpha": plan.alpha, "correction": plan.correction, "rng": plan.seed}
-    given = {k: v for k, v in given.items() if k in options_of(kind)} | _options(plan, name)
+    given = {k: v for k, v in given.items() if k in options_of(kind)} | _options(plan, name, data)
     if "distance" in given:
         given["model"] = None
     try:
@@ -220,11 +220,13 @@ def _run_one(name: str, plan: Plan, data: AuditData, shared: Mapping[str, Any]) 
     return result
 
 
-def _options(plan: Plan, name: str) -> dict[str, Any]:
+def _options(plan: Plan, name: str, data: AuditData) -> dict[str, Any]:
     """Return an audit's options, with those of the whole plan where it has none of its own."""
     options = dict(plan.sections[name])
     for key in ("n_resamples", "reference"):
         value = getattr(plan, key)
+        if key == "reference" and name != "group":
+            value = groups_among(data, value)  # the others compare with one group
         if value not in (None, {}) and key not in options and key in options_of(AUDITS[name].options):
             options[key] = value
     return options
@@ -245,7 +247,7 @@ def _check_request(plan: Plan, data: AuditData) -> None:
                 "row: it looks like an identifier. Leave it out of `groups`, or cut a numeric column with `cuts`."
             )
     for name in plan.audits:
-        options = _options(plan, name)
+        options = _options(plan, name, data)
         if name == "group" and options.get("metrics") is not None:
             for metric in resolve(options["metrics"]):
                 check_needs(metric, data)
@@ -253,7 +255,7 @@ def _check_request(plan: Plan, data: AuditData) -> None:
         for one in [asked] if isinstance(asked, str) else asked or ():
             data.attribute(one)
         if isinstance(options.get("reference"), Mapping):
-            references(data, options["reference"])
+            references(data, groups_among(data, options["reference"]) if name == "group" else options["reference"])
 
 
 def decided(data: AuditData, model: AuditedModel) -> tuple[AuditData, list[str]]:

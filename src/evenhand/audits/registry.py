@@ -100,6 +100,24 @@ _ROWS = (
                 margin="The difference (or the ratio) lies inside the margin.",
             ),
             Hypothesis(
+                measure="comparison with highest",
+                null="No group has a higher rate than this one, whichever group that is.",
+                margin="The rate is at least so much of every other group's (or at most so much below it).",
+                on_request=True,
+            ),
+            Hypothesis(
+                measure="comparison with rest",
+                null="The group has the same value of the metric as all other groups together.",
+                margin="The difference (or the ratio) lies inside the margin.",
+                on_request=True,
+            ),
+            Hypothesis(
+                measure="comparison with overall",
+                null="The group has the same value of the metric as everybody, so the same as all others.",
+                margin="The difference from everybody (or the ratio) lies inside the margin, at the group's share.",
+                on_request=True,
+            ),
+            Hypothesis(
                 measure="aod_abs",
                 null="Both groups have the same tpr, and both have the same fpr.",
                 margin="The mean of the absolute differences of tpr and fpr is at most the margin.",

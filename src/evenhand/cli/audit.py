@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
+from evenhand.audits.reference import WORDS
 from evenhand.cli.gate import check_gates, met, parse_gates
 from evenhand.cli.output import keep, progress, show, write
 from evenhand.cli.reading import data_options, listed, open_data, pairs, said_of_data
@@ -23,7 +24,12 @@ from evenhand.run import perform
 @click.command("audit")
 @click.argument("file", type=click.Path(path_type=Path))
 @data_options
-@click.option("--reference", multiple=True, metavar="COLUMN=LABEL", help="Group the others are compared with.")
+@click.option(
+    "--reference",
+    multiple=True,
+    metavar="COLUMN=LABEL",
+    help="Group the others are compared with; or `highest`, `rest` or `overall`.",
+)
 @click.option("--metrics", help="Metrics, separated by commas.")
 @click.option("--audits", help="Audits, separated by commas.  [default: all that the columns and the model allow]")
 @click.option("--compare", type=click.Choice(["reference", "pairs"]), help="With the reference, or all pairs.")
@@ -84,7 +90,6 @@ def _asked(words: Mapping[str, Any], base: Plan) -> Plan:
         "margin": _number(words["margin"]),
     }
     tables = {
-        "reference": pairs("--reference", words["reference"]),
         "data": said_of_data(words),
         "group": {key: value for key, value in group.items() if value is not None},
     }
@@ -94,9 +99,24 @@ def _asked(words: Mapping[str, Any], base: Plan) -> Plan:
         "correction": words["correction"] or None,
         "seed": 0 if words["seed"] is None and base.seed is None else words["seed"],
         "n_resamples": words["resamples"],
+        "reference": _reference(words["reference"], base),
         **{name: {**getattr(base, name), **said} if said else None for name, said in tables.items()},
     }
     return base.changed(**{name: part for name, part in parts.items() if part is not None})
+
+
+def _reference(items: Sequence[str], base: Plan) -> Mapping[str, str] | str | None:
+    """Read references: a word alone for all attributes, or labels over those of the plan."""
+    alone = [item for item in items if item in WORDS]
+    if alone and len(items) > 1:
+        raise UsageError(
+            f"`--reference {alone[0]}` is for all attributes, and there is more than one `--reference`. Write "
+            f"`--reference COLUMN={alone[0]}` for one of them."
+        )
+    if alone or not items:
+        return alone[0] if alone else None
+    named = {} if isinstance(base.reference, str) else base.reference
+    return {**named, **pairs("--reference", items)}
 
 
 def _number(text: str | None) -> float | str | None:

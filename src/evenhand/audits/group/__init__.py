@@ -5,7 +5,8 @@ Hypotheses
     (the weak null of the paper); of the mean absolute odds difference, H0: tpr is equal and so is fpr. Several groups
     are compared with a reference or in all pairs, and one global test per metric asks whether all groups agree. With a
     margin, H0 is that the difference (or ratio) lies inside it; of the global finding, that no two groups are farther
-    apart.
+    apart. A group may also be compared with the highest value, whichever group has it (H0: no group's is higher), with
+    all other groups together, or with everybody.
 Statistic
     The difference of the groups' values divided by its standard error, recomputed on every permutation.
 Reference distribution
@@ -45,6 +46,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 
 from evenhand.audits.finding import Raw, columns_of
+from evenhand.audits.group.by_word import check_words, compare_by_word, why_not
 from evenhand.audits.group.comparison import compare_all, compare_pair, correlate
 from evenhand.audits.group.max_t import joint_adjustment
 from evenhand.audits.group.options import GroupOptions, GroupSetting
@@ -52,7 +54,7 @@ from evenhand.audits.group.samples import check_needs, largest_difference, metri
 from evenhand.audits.group.thresholds import with_curves
 from evenhand.audits.margin import check_reach, parse_margin
 from evenhand.audits.options import ask, complete, record, with_options
-from evenhand.audits.reference import references
+from evenhand.audits.reference import groups_among, references, words_among
 from evenhand.errors import DataError, UsageError
 from evenhand.inference.samples import Draws
 from evenhand.intake import Attribute, AuditData
@@ -123,6 +125,8 @@ def comparisons(
     """
     wanted = {"metrics": metrics, "reference": reference, "compare": compare, "alpha": alpha}
     setting = _prepare(data, ask(GroupOptions, wanted))
+    for name, word in words_among(data, reference).items():
+        raise UsageError(f"Reference `{name}={word}` is no group, and two groups are needed here. Name one.")
     for metric in setting.metrics:
         for attribute in data.attributes:
             for a, b in _pairs(attribute, setting):
@@ -131,16 +135,19 @@ def comparisons(
 
 def _questions(data: AuditData, setting: GroupSetting, draws: Draws) -> Iterator[Raw]:
     """Ask each metric of each attribute: every pair, and all groups at once where there are more than two."""
-    say, sums = setting.say, Sums(data)
+    say, sums, words = setting.say, Sums(data), words_among(data, setting.reference)
     for metric in setting.metrics:
         asked = replace(setting, ratio=metric.compare == "ratio" if metric.compare else setting.ratio)
         named = replace(draws, name=f"group/{metric.name}")
         for attribute in data.attributes:
             say(f"group: {metric.name} by {attribute.name}")
             samples = samples_of(metric, sums, attribute)
+            if attribute.name in words:
+                yield from compare_by_word(metric, attribute, samples, data, asked, named)
             for a, b in _pairs(attribute, setting):
                 yield compare_pair(metric, attribute, samples, a, b, asked, named)
-            if len(attribute.labels) > 2:
+            # With the highest group every other one is compared, so the largest gap is among these findings already.
+            if len(attribute.labels) > 2 and (attribute.name, "highest") not in words.items():
                 yield compare_all(metric, attribute, samples, asked, named)
         for name in data.continuous:
             say(f"group: {metric.name} by {name}")
@@ -151,15 +158,21 @@ def _pairs(attribute: Attribute, setting: GroupSetting) -> list[tuple[int, int]]
     n = len(attribute.labels)
     if setting.compare == "pairs":
         return [(a, b) for a in range(n) for b in range(a + 1, n)]
+    if setting.reference[attribute.name] not in attribute.labels:
+        return []  # compared with no single group
     b = attribute.labels.index(setting.reference[attribute.name])
     return [(a, b) for a in range(n) if a != b]
 
 
 def _prepare(data: AuditData, asked: GroupOptions) -> GroupSetting:
     """Check the request against the data; the only place that raises errors about them."""
+    words = words_among(data, asked.reference)
     chosen = metrics_for(data, asked.metrics)
+    if asked.metrics is None:  # of those that nobody named, the ones that can be compared so
+        chosen = tuple(m for m in chosen if not any(why_not(word, m, data) for word in words.values())) or chosen
     for metric in chosen:
         check_needs(metric, data)
+    check_words(words, chosen, asked, data)
     if not data.attributes and not data.continuous and not data.probabilities:
         raise DataError("No group column was given. Name at least one in `groups`.")
     margin = parse_margin(asked.margin)
@@ -173,12 +186,12 @@ def _prepare(data: AuditData, asked: GroupOptions) -> GroupSetting:
         GroupSetting,
         asked,
         metrics=chosen,
-        reference=references(data, asked.reference),
+        reference=references(data, groups_among(data, asked.reference)) | words,
         ratio=asked.ratio if margin is None else margin.ratio,
         margin=margin,
         level=asked.coverage,
     )
-    comparisons = len(chosen) * sum(len(_pairs(attribute, setting)) for attribute in data.attributes)
+    comparisons = len(chosen) * sum(len(_pairs(a, setting)) or len(a.labels) for a in data.attributes)
     if comparisons > _MOST_COMPARISONS:
         widest = max(data.attributes, key=lambda a: len(a.labels))
         raise DataError(

@@ -23,6 +23,8 @@ from evenhand.inference.correlation import correlation_interval, correlation_tes
 from evenhand.inference.limits import Margin
 from evenhand.inference.pvalues import TestResult
 from evenhand.inference.rates.gaps import RateGaps
+from evenhand.inference.rates.samples import RateSamples
+from evenhand.inference.rates.weighted import WeightedRateSamples
 from evenhand.inference.samples import Draws, Samples
 from evenhand.intake import Attribute, AuditData
 from evenhand.metrics import Metric
@@ -59,17 +61,22 @@ def compare_pair(
     counts = {n: dict(samples.counts[k]) for n, k in zip(names, (a, b), strict=True)}
     value_a, value_b = float(samples.estimate[a]), float(samples.estimate[b])
     reason = _undefined([(names[0], samples.reason[a]), (names[1], samples.reason[b])])
-    if not reason and options.ratio and value_b == 0:
+    # Over a rate of 0 there is no estimate, but a lower limit; other values have none.
+    unbounded = isinstance(samples, RateSamples | WeightedRateSamples) and value_a > 0
+    if not reason and options.ratio and value_b == 0 and not unbounded:
         reason = f"The ratio is undefined: {metric.per_group or metric.name} of `{names[1]}` is 0."
     if reason:
         return _not_computable(metric, measure, names, counts, reason)
-    estimate = value_a / value_b if options.ratio else samples.difference(a, b)
+    estimate = samples.difference(a, b)
+    if options.ratio:
+        estimate = value_a / value_b if value_b != 0 else math.inf
     test = samples.test(a, b, draws)
     if math.isnan(test.pvalue):
         return _not_computable(metric, measure, names, counts, _without_test(test))
     margin, interval_at = options.margin, partial(_interval, samples, a, b, options.ratio, draws)
     interval = interval_at(options.level)
-    planning, numbers = plan_pair(samples, (a, b), names, options.alpha, margin, interval, ratio=options.ratio)
+    finite = options.ratio and value_b != 0
+    planning, numbers = plan_pair(samples, (a, b), names, options.alpha, margin, interval, ratio=finite)
     raw = _tested(
         Finding(audit="group", measure=measure, groups=names, estimate=estimate, interval=interval, counts=counts),
         test,
@@ -106,6 +113,8 @@ def _fact(
     """Say the values of both groups and how they compare."""
     parts: Mapping[str, Samples] = {metric.per_group or metric.name: samples}
     word = f"a ratio of {estimate:.3f}" if ratio else f"a difference of {estimate:+.3f}"
+    if estimate == math.inf:
+        word = "a ratio that has a lower limit only"
     if isinstance(samples, RateGaps):
         parts, word = samples.parts, f"a mean absolute difference of {estimate:.3f}"
     said = "; ".join(

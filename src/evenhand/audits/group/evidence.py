@@ -25,3 +25,11 @@ class GroupEvidence(Evidence):
     margin_note: str | None = None
     correction_note: str | None = None
     thresholds: ThresholdCurve | None = None
+    # Where groups are compared with no single one: "highest", "rest" or "overall".
+    reference: str | None = None
+    highest_group: str | None = None
+    # How many more successes would bring the rate to the margin, the highest one standing.
+    shortfall: int | None = None
+    # Of the 2 x 2 table with the highest group, as convention has it: they do not pay for its choice.
+    fisher_pvalue_unadjusted: float | None = None
+    midp_pvalue_unadjusted: float | None = None

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evenhand.audits.group.evidence import GroupEvidence
 from evenhand.audits.margin import is_ratio, margin_ends
 from evenhand.metrics import METRICS
-from evenhand.report.document import Block, Text, compared, shown
+from evenhand.report.document import Block, Cell, Table, Text, compared, shown
 from evenhand.report.evidence import known
 from evenhand.report.figures import Frame, forest, lines, number
 from evenhand.results import AuditResult, Finding, Interval
 
 _MOST_SERIES = 4
 _MOST_LINES = 40
+_WITH = {"highest": "the highest", "rest": "the rest", "overall": "everybody"}
 
 
 def blocks(result: AuditResult) -> list[Block]:
@@ -27,7 +28,7 @@ def blocks(result: AuditResult) -> list[Block]:
     >>> [b.title for b in blocks(run.results[0])][1:]
     ['fnr over decision thresholds', 'fnr: test at each threshold']
     """
-    drawn: list[Block] = []
+    drawn: list[Block] = [*highest_tables(result)]
     for measure in dict.fromkeys(f.measure for f in result.findings):
         pairs = zip(result.findings, result.evidence, strict=True)
         rows = [(f, e) for f, e in pairs if f.measure == measure and f.interval is not None]
@@ -38,6 +39,47 @@ def blocks(result: AuditResult) -> list[Block]:
     for measure in dict.fromkeys(f.measure for f in result.findings):
         drawn += _thresholds(measure, result)
     return drawn
+
+
+def highest_tables(result: AuditResult) -> list[Block]:
+    """Return a table for each attribute whose groups are compared with the highest, that one among them."""
+    tables: dict[tuple[str, str], list[tuple[Finding, GroupEvidence]]] = {}
+    for f, e in zip(result.findings, result.evidence, strict=True):
+        if isinstance(e, GroupEvidence) and e.reference == "highest":
+            tables.setdefault((f.measure, f.groups[0].partition("=")[0]), []).append((f, e))
+    return [_highest_table(*key, rows) for key, rows in tables.items()]
+
+
+def _highest_table(measure: str, attribute: str, compared_: Sequence[tuple[Finding, GroupEvidence]]) -> Table:
+    ratio, (first, of_first) = is_ratio(measure), compared_[0]
+    short = any(e.shortfall is not None for _, e in compared_)
+    margin = first.margin is not None
+    top = of_first.highest_group or ""
+    rows: list[tuple[Cell, ...]] = [
+        _highest_row(top, first, of_first, (1.0 if ratio else 0.0, None, None), (0,) * short, "highest")
+    ]
+    for f, e in compared_:
+        ends = (None, None) if f.interval is None else (f.interval.low, f.interval.high)
+        missing = (e.shortfall,) if short else ()
+        rows.append(_highest_row(f.groups[0], f, e, (f.estimate, *ends), missing, f.verdict))
+    rows.sort(key=lambda row: -row[4] if isinstance(row[4], float) and known(row[4]) else 2.0)
+    level = f"{first.interval.level:.0%}" if first.interval else ""
+    value = "Ratio to the highest" if ratio else "Difference from the highest"
+    missing_head = ("Short of the margin by",) if short and margin else ()
+    return Table(
+        title=f"{_title(measure)}: {attribute}, compared with the highest whichever group that is",
+        head=("Group", "People", "Counted", "Rate", value, f"{level} low", f"{level} high", *missing_head, "Verdict"),
+        rows=tuple(rows),
+    )
+
+
+def _highest_row(
+    name: str, finding: Finding, evidence: GroupEvidence, value: Sequence[Cell], missing: Sequence[Cell], said: Cell
+) -> tuple[Cell, ...]:
+    counts = finding.counts.get(name, {})
+    rate = evidence.values.get(name) if isinstance(evidence.values, Mapping) else None
+    people = [int(counts[key]) if key in counts else None for key in ("denominator", "numerator")]
+    return (name.partition("=")[2], *people, rate, *value, *missing, said)
 
 
 def _forest(measure: str, findings: Sequence[Finding], adjusted: Sequence[Interval | None]) -> Block:
@@ -68,8 +110,10 @@ def _forest(measure: str, findings: Sequence[Finding], adjusted: Sequence[Interv
         caption += " Dashed: the margin that counts as negligible."
     if short:
         caption += f" Compared with {', '.join(dict.fromkeys(f.groups[-1] for f in findings))}."
+    with_what = {f.groups[-1].rpartition("=")[2] for f in findings}
+    word = _WITH.get(with_what.pop(), "the reference") if len(with_what) == 1 else "the reference"
     return forest(
-        f"{_title(measure)}: {'ratio to' if ratio else 'difference from'} the reference",
+        f"{_title(measure)}: {'ratio to' if ratio else 'difference from'} {word}",
         caption,
         rows,
         value="ratio" if ratio else "difference",
