@@ -39,7 +39,7 @@ def random_people(seed: int) -> tuple[eh.AuditData, int, int]:
     shares = [rng.dirichlet(np.full(k, 0.7)) for k in shape]
     rows = int(rng.integers(60, 400)) * threshold
     groups = {
-        name: np.array([f"{name}{j}" for j in range(k)])[rng.choice(k, rows, p=share)]
+        name: np.array([f"{name}{j}" for j in [*range(k), *rng.choice(k, rows - k, p=share)]])
         for name, k, share in zip(names, shape, shares, strict=True)
     }
     rate = rng.uniform(0.05, 0.6)

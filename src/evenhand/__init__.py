@@ -25,6 +25,7 @@ if _typing.TYPE_CHECKING:
     from evenhand.audits.projection.boundary import Distances
     from evenhand.audits.projection.criteria import Criterion
     from evenhand.repair import MitigationResult, mitigate
+    from evenhand.report.bias_audit import BiasAudit, bias_audit
     from evenhand.run import audit
     from evenhand.sizing import PowerResult, power
 
@@ -56,6 +57,8 @@ _LATER = {
     "power": "evenhand.sizing",
     "MitigationResult": "evenhand.repair",
     "mitigate": "evenhand.repair",
+    "BiasAudit": "evenhand.report.bias_audit",
+    "bias_audit": "evenhand.report.bias_audit",
 }
 
 
@@ -78,6 +81,7 @@ __all__ = [
     "AuditData",
     "AuditResult",
     "AuditRun",
+    "BiasAudit",
     "Criterion",
     "DataError",
     "Distances",
@@ -93,6 +97,7 @@ __all__ = [
     "UsageError",
     "Verdict",
     "audit",
+    "bias_audit",
     "cell_metric",
     "datasets",
     "mitigate",

@@ -21,7 +21,7 @@ from evenhand.audits.registry import AUDITS
 from evenhand.audits.suppression import Shareable, shareable
 from evenhand.audits.verdict import settle
 from evenhand.errors import DataError, UsageError
-from evenhand.intake import AuditData
+from evenhand.intake import Attribute, AuditData
 from evenhand.kernels.shared.seeds import RngLike, seed_of
 from evenhand.metrics import resolve
 from evenhand.models import AuditedModel, audited_model, load_model
@@ -106,6 +106,7 @@ def perform(
     workers: int = 1,
     progress: Progress | None = None,
     suppress: int | None = None,
+    simultaneous: bool = False,
 ) -> AuditRun:
     """Run a plan with a seed whose audits lack nothing: `Plan.default` has chosen them, or `check_fits` has asked.
 
@@ -115,6 +116,8 @@ def perform(
         As chosen or checked.
     workers, progress, suppress
         As for `audit`.
+    simultaneous : bool
+        Whether the intervals of the group audit hold all together with the confidence that one has otherwise.
 
     Returns
     -------
@@ -128,10 +131,11 @@ def perform(
     _check_request(plan, data)
     # One thread of linear algebra per worker: more fight for the same cores, and the sums would depend on their number.
     with threadpool_limits(limits=1, user_api="blas"):
+        working = {"workers": workers, "progress": progress}
         if suppress is not None:
             wanted = _options(plan, "group", data).get("metrics")
-            return _shared_run(plan, shareable(data, wanted, suppress), {"workers": workers, "progress": progress})
-        shared = {"model": model, "workers": workers, "progress": progress}
+            return _shared_run(plan, shareable(data, wanted, suppress), working, simultaneous)
+        shared = {"model": model, **working, **(_joint_level(plan, data.attributes) if simultaneous else {})}
         results = [_run_one(name, plan, data, shared) for name in plan.audits]
     failed = [r for r in results if isinstance(r, DataError)]
     if len(failed) == len(results):
@@ -157,7 +161,13 @@ def _settled(plan: Plan, results: Sequence[AuditResult], described: Mapping[str,
     )
 
 
-def _shared_run(plan: Plan, shared: Shareable, working: Mapping[str, Any]) -> AuditRun:
+def _joint_level(plan: Plan, attributes: Sequence[Attribute]) -> dict[str, float]:
+    """Return the level at which the intervals of one rate against the highest hold together, by Bonferroni."""
+    groups = [len(a.labels) - (a.unknown is not None) for a in attributes]
+    return {"level": 1 - plan.alpha / max(sum(n - 1 for n in groups), 1)}
+
+
+def _shared_run(plan: Plan, shared: Shareable, working: Mapping[str, Any], simultaneous: bool) -> AuditRun:
     """Ask the group audit of published counts, attribute by attribute; other audits rest on single people."""
     if plan.correction == "max-t" and len(shared.parts) > 1:
         raise UsageError(
@@ -168,6 +178,8 @@ def _shared_run(plan: Plan, shared: Shareable, working: Mapping[str, Any]) -> Au
     notes = [f"Not shared, because it rests on single people: the {name} audit." for name in left_out]
     plan = plan.changed(audits=("group",), notes=())
     asked = {**plan.group, "metrics": shared.metrics}
+    if simultaneous:
+        working = {**working, **_joint_level(plan, [a for part in shared.parts for a in part.attributes])}
     chosen = _options(plan, "group", shared.parts[0]).get("reference")
     results = []
     for name, label in chosen.items() if isinstance(chosen, Mapping) else ():

@@ -16,6 +16,7 @@ NAMES = [
     "AuditData",
     "AuditResult",
     "AuditRun",
+    "BiasAudit",
     "Criterion",
     "DataError",
     "Distances",
@@ -36,6 +37,7 @@ NAMES = [
     "audit_projection",
     "audit_proxy",
     "audit_tail",
+    "bias_audit",
     "cell_metric",
     "datasets",
     "mitigate",
@@ -67,6 +69,7 @@ OPTIONAL = [
     "onnxruntime",
     "skops",
     "matplotlib",
+    "openpyxl",
 ]
 SLOW = ["duckdb", "narwhals", "scipy.stats", "scipy.optimize", "click", "evenhand.report"]
 

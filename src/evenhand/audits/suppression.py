@@ -10,7 +10,7 @@ would carry the counts of the groups that are not shown.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from evenhand.errors import DataError, UsageError
 from evenhand.intake import Attribute, AuditData
 from evenhand.intake.parts import RowCounts
 from evenhand.kernels.counts.protection import held_back
-from evenhand.metrics import Metric, default_metrics, resolve
+from evenhand.metrics import METRICS, Metric, default_metrics, resolve
 from evenhand.summaries import cells_of, group_sizes
 
 _COUNTED = ("rate", "table", "gaps")  # kinds of metric that are functions of the four counts of each group
@@ -81,7 +81,7 @@ def shareable(data: AuditData, asked: Any, threshold: int) -> Shareable:
         shown = ~held[attribute.name]
         sizes = group_sizes(data, attribute)
         groups[attribute.name] = {attribute.labels[k]: int(sizes[k]) for k in np.flatnonzero(shown)}
-        if shown.sum() > 1:
+        if sum(k != attribute.unknown for k in np.flatnonzero(shown)) > 1:
             table = _table(attribute, cells, kinds, data.count)
             parts.append(_data_of(data, attribute, table, shown, kinds))
     suppressed = {
@@ -92,7 +92,8 @@ def shareable(data: AuditData, asked: Any, threshold: int) -> Shareable:
             f"With counts below {threshold} held back no two groups of an attribute are left to compare. Join small "
             "groups, give more rows, or do not share this audit."
         )
-    notes = (*_words(data), *left, *_told(data, groups, suppressed, threshold, kinds))
+    compared = {part.attributes[0].name for part in parts}
+    notes = (*_words(data), *left, *_told(data, groups, suppressed, compared, threshold, kinds))
     return Shareable(
         parts=tuple(replace(part, notes=notes, rows=rows) for part in parts),
         metrics=metrics,
@@ -117,20 +118,33 @@ def _check(data: AuditData, threshold: int) -> None:
             "`suppress` protects counts, and with sampling weights the rates are made of weights, which no rule here "
             "protects. Leave `weight` out, or do not share this audit."
         )
+    designed = {"strata": data.strata, "cluster": data.cluster, "survey_strata": data.survey_strata}
+    named = [role for role, values in designed.items() if values is not None]
+    named += ["group_probability"] if data.probabilities else []
+    if named:
+        raise UsageError(
+            f"`suppress` protects counts of groups, and `{named[0]}` asks for more than these. Leave it out, or do not "
+            "share this audit."
+        )
 
 
 def _metrics(data: AuditData, asked: Any) -> tuple[Metric, ...]:
     """Return the metrics of counts; others carry the values of single people."""
     if asked is None:
         if data.decision is None:
-            raise UsageError("`suppress` needs a decision column: only rates of decisions are made of counts alone.")
+            raise UsageError(
+                "`suppress` needs a decision column, or `scoring_rate` among `metrics`: only rates are made of counts."
+            )
         return default_metrics(outcome_kind=data.outcome_kind, has_decision=True, has_score=False)
     metrics = resolve(asked)
+    if [metric.kind for metric in metrics] == ["scoring"]:
+        # In the data that may be shared it is a decision: to score above the median of everybody, not of those shown.
+        return (replace(METRICS["selection_rate"], name=metrics[0].name, says=metrics[0].says),)
     for metric in metrics:
         if metric.kind not in _COUNTED:
             raise UsageError(
                 f"Metric `{metric.name}` is made of single people's values, which `suppress` cannot protect. Name "
-                "metrics of counts, such as `selection_rate` or `fnr`."
+                "metrics of counts, such as `selection_rate` or `fnr`, or `scoring_rate` alone."
             )
     return metrics
 
@@ -139,8 +153,19 @@ def _cells(data: AuditData, metrics: Sequence[Metric]) -> tuple[IntArray, int]:
     """Return each record's cell, and how many cells a group has: two decisions, with or without two outcomes."""
     if any("outcome" in metric.needs for metric in metrics):
         return cells_of(data), 4
+    if metrics[0].name == "scoring_rate":
+        return _above_median(data), 2
     assert data.decision is not None
     return data.decision.astype(np.int64), 2
+
+
+def _above_median(data: AuditData) -> IntArray:
+    """Say of each record whether its score lies above the median of everybody's."""
+    assert data.score is not None
+    order = np.argsort(data.score, kind="stable")
+    upto, total = np.cumsum(data.count[order]), int(data.count.sum())
+    middle = [data.score[order[np.searchsorted(upto, place)]] for place in ((total + 1) // 2, total // 2 + 1)]
+    return np.asarray(data.score > sum(middle) / 2).astype(np.int64)
 
 
 def _table(attribute: Attribute, cells: IntArray, kinds: int, count: IntArray) -> IntArray:
@@ -195,13 +220,16 @@ def _data_of(data: AuditData, attribute: Attribute, table: IntArray, shown: Bool
     counts = table[shown]
     group, cell = (part.ravel() for part in np.indices(counts.shape))
     labels = tuple(attribute.labels[k] for k in np.flatnonzero(shown))
+    unknown = (
+        int(shown[: attribute.unknown].sum()) if attribute.unknown is not None and shown[attribute.unknown] else None
+    )
     return AuditData(
         outcome=read_only((cell // 2).astype(float)) if kinds == 4 else None,
         outcome_kind="binary" if kinds == 4 else "none",
         decision=read_only((cell % 2).astype(float)),
         score=None,
         score_kind="none",
-        attributes=(replace(attribute, labels=labels, codes=read_only(group)),),
+        attributes=(replace(attribute, labels=labels, codes=read_only(group), unknown=unknown),),
         labels={role: data.labels[role] for role in ("outcome", "decision") if role in data.labels},
         count=read_only(counts.ravel()),
         columns=data.columns,
@@ -242,6 +270,7 @@ def _told(
     data: AuditData,
     groups: Mapping[str, Mapping[str, int]],
     suppressed: Mapping[str, tuple[str, ...]],
+    compared: Collection[str],
     threshold: int,
     kinds: int,
 ) -> list[str]:
@@ -257,7 +286,7 @@ def _told(
             f"counts each and {rest:,} rows together: {', '.join(f'`{label}`' for label in labels)}. Some have a "
             f"count below {threshold} or none at all, the others are held back so that these cannot be worked out."
         )
-        if len(groups[name]) < 2:
+        if name not in compared:
             said.append(f"So few groups of `{name}` are left that they are not compared.")
     if not suppressed:
         said.append("Nothing had to be held back.")
