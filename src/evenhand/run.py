@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -13,21 +14,21 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from evenhand.audits.finding import columns_of, not_computable
+from evenhand.audits.finding import Raw, columns_of, not_computable
 from evenhand.audits.group.samples import check_needs
 from evenhand.audits.options import options_of
 from evenhand.audits.reference import groups_among, references
 from evenhand.audits.registry import AUDITS
-from evenhand.audits.suppression import Shareable, shareable
+from evenhand.audits.suppression import Shareable, known_groups, shareable
 from evenhand.audits.verdict import settle
 from evenhand.errors import DataError, UsageError
-from evenhand.intake import Attribute, AuditData
+from evenhand.intake import AuditData
 from evenhand.kernels.shared.seeds import RngLike, seed_of
 from evenhand.metrics import resolve
 from evenhand.models import AuditedModel, audited_model, load_model
 from evenhand.models.training_rows import training_rows
 from evenhand.plan import Plan, check_fits
-from evenhand.results import AuditResult, AuditRun
+from evenhand.results import AuditResult, AuditRun, Evidence, Finding
 from evenhand.summaries import group_sizes
 
 Progress = Callable[[str], None]
@@ -135,7 +136,7 @@ def perform(
         if suppress is not None:
             wanted = _options(plan, "group", data).get("metrics")
             return _shared_run(plan, shareable(data, wanted, suppress), working, simultaneous)
-        shared = {"model": model, **working, **(_joint_level(plan, data.attributes) if simultaneous else {})}
+        shared = {"model": model, **working, **(_joint_level(plan, known_groups(data)) if simultaneous else {})}
         results = [_run_one(name, plan, data, shared) for name in plan.audits]
     failed = [r for r in results if isinstance(r, DataError)]
     if len(failed) == len(results):
@@ -144,9 +145,10 @@ def perform(
     return _settled(plan, told, _describe(data, notes))
 
 
-def _settled(plan: Plan, results: Sequence[AuditResult], described: Mapping[str, Any]) -> AuditRun:
-    """Spend the error budget and gather what is needed to repeat the run."""
-    settled = settle(results, alpha=plan.alpha, correction=plan.correction)
+def _settled(plan: Plan, results: Sequence[AuditResult], described: Mapping[str, Any], *, silent: int = 0) -> AuditRun:
+    """Spend the error budget, also on questions without an answer, and gather what is needed to repeat the run."""
+    asked = [*results, _unanswered(results[0], silent)] if silent else results
+    settled = settle(asked, alpha=plan.alpha, correction=plan.correction)[: len(results)]
     return AuditRun(
         results=tuple(replace(r, interval_at=()) for r in settled),  # what is done with holds on to the data
         plan={**plan.to_dict(), "hash": plan.hash},
@@ -161,32 +163,40 @@ def _settled(plan: Plan, results: Sequence[AuditResult], described: Mapping[str,
     )
 
 
-def _joint_level(plan: Plan, attributes: Sequence[Attribute]) -> dict[str, float]:
+def _unanswered(result: AuditResult, number: int) -> AuditResult:
+    """Make findings that show nothing, as many as there were questions whose answer is not looked at."""
+    nothing = 1.0 if any(evidence.equivalence_pvalue is not None for evidence in result.evidence) else None
+    raw = Raw(
+        finding=Finding(audit=result.audit, measure="held back", groups=(), estimate=math.nan, pvalue=1.0),
+        evidence=Evidence(fact="", planning="", equivalence_pvalue=nothing, difference_pvalue=nothing),
+    )
+    return AuditResult(audit=result.audit, **columns_of([raw] * number))
+
+
+def _joint_level(plan: Plan, groups: Mapping[str, int]) -> dict[str, float]:
     """Return the level at which the intervals of one rate against the highest hold together, by Bonferroni."""
-    groups = [len(a.labels) - (a.unknown is not None) for a in attributes]
-    return {"level": 1 - plan.alpha / max(sum(n - 1 for n in groups), 1)}
+    return {"level": 1 - plan.alpha / max(sum(n - 1 for n in groups.values()), 1)}
 
 
 def _shared_run(plan: Plan, shared: Shareable, working: Mapping[str, Any], simultaneous: bool) -> AuditRun:
     """Ask the group audit of published counts, attribute by attribute; other audits rest on single people."""
-    if plan.correction == "max-t" and len(shared.parts) > 1:
+    if plan.correction == "max-t":
         raise UsageError(
-            "`suppress` audits each attribute apart, and the correction `max-t` is over attributes together. Choose "
-            "`holm`, or name one attribute."
+            "`suppress` holds some groups back, and the correction `max-t` needs all of them. Choose `holm`."
         )
     left_out = [name for name in plan.audits if name != "group"]
     notes = [f"Not shared, because it rests on single people: the {name} audit." for name in left_out]
     plan = plan.changed(audits=("group",), notes=())
     asked = {**plan.group, "metrics": shared.metrics}
     if simultaneous:
-        working = {**working, **_joint_level(plan, [a for part in shared.parts for a in part.attributes])}
+        working = {**working, **_joint_level(plan, shared.known)}
     chosen = _options(plan, "group", shared.parts[0]).get("reference")
     results = []
     for name, label in chosen.items() if isinstance(chosen, Mapping) else ():
         if label in shared.suppressed.get(name, ()):
             raise UsageError(f"Reference `{name}={label}` is held back by `suppress`. Choose a larger group.")
     for part in shared.parts:
-        one = dict(asked)
+        one = {**asked, "reference": chosen}
         if isinstance(chosen, Mapping):
             one["reference"] = {a.name: chosen[a.name] for a in part.attributes if a.name in chosen}
         result = _run_one("group", plan.changed(group=one, reference={}), part, working)
@@ -203,7 +213,9 @@ def _shared_run(plan: Plan, shared: Shareable, working: Mapping[str, Any], simul
         "notes": [*shared.notes, *notes],
         "suppression": shared.to_dict(),
     }
-    return _settled(plan, [_joined(results)], described)
+    # Questions about groups held back count as asked and not shown: which they are was seen in the data.
+    silent = shared.questions_held_back(pairs=asked.get("compare") == "pairs", together=chosen != "highest")
+    return _settled(plan, [_joined(results)], described, silent=silent)
 
 
 def _joined(results: Sequence[AuditResult]) -> AuditResult:

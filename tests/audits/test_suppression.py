@@ -79,7 +79,23 @@ def test_what_is_shared_does_not_depend_on_what_is_held_back():
 def test_the_findings_are_those_of_an_audit_of_the_published_groups():
     shared = eh.audit(_people(), rng=0, suppress=10)
     alone = eh.audit(_people({label: GROUPS[label] for label in "ab"}), rng=0)
-    assert [f.to_dict() for f in shared.findings] == [f.to_dict() for f in alone.findings]
+    for one, other in zip(shared.findings, alone.findings, strict=True):
+        assert (one.estimate, one.interval, one.pvalue, one.counts) == (
+            other.estimate,
+            other.interval,
+            other.pvalue,
+            other.counts,
+        )
+
+
+@pytest.mark.parametrize("margin", [None, 0.02])
+def test_questions_about_groups_held_back_are_paid_for(margin):
+    """Four groups make 3 comparisons and one of all together, of three metrics; 3 of these 12 are published."""
+    plan = eh.Plan(group={"margin": margin} if margin else {}, correction="bonferroni")
+    run = eh.audit(_people(), plan=plan, rng=0, suppress=10)
+    assert len(run.findings) == 3
+    for finding in run.findings:
+        assert finding.pvalue_adjusted == pytest.approx(min(1, 12 * finding.pvalue))
 
 
 def test_what_is_held_back_is_said():
@@ -96,6 +112,7 @@ def test_nothing_small_changes_nothing():
     whole = {label: GROUPS[label] for label in "ab"}
     shared, plain = eh.audit(_people(whole), rng=0, suppress=10), eh.audit(_people(whole), rng=0)
     assert str(shared) == str(plain)
+    assert [f.pvalue_adjusted for f in shared.findings] == [f.pvalue_adjusted for f in plain.findings]
     assert "Nothing had to be held back." in shared.data["notes"]
 
 
@@ -160,6 +177,28 @@ def test_data_that_are_too_small_are_refused():
     nobody = eh.AuditData.from_arrays(decision=[0] * 400, groups={"g": ["a", "b"] * 200})
     with pytest.raises(eh.DataError, match="too small to be shared"):
         eh.audit(nobody, rng=0, suppress=10)
+
+
+def test_max_t_is_refused():
+    with pytest.raises(eh.UsageError, match="`max-t` needs all of them"):
+        eh.audit(_people(), plan=eh.Plan(correction="max-t"), rng=0, suppress=10)
+
+
+@pytest.mark.parametrize("design", ["strata", "cluster"])
+def test_designs_are_refused(design):
+    values = ["x", "y"] * 50
+    named = {"strata": {"job": values}} if design == "strata" else {"cluster": [j // 2 for j in range(100)]}
+    data = eh.AuditData.from_arrays(decision=[0, 1, 1, 0] * 25, groups={"g": ["a", "b"] * 50}, **named)
+    with pytest.raises(eh.UsageError, match=f"`{design}` asks for more"):
+        eh.audit(data, rng=0, suppress=10)
+
+
+def test_people_of_unknown_group_are_protected_too():
+    groups = ["a"] * 100 + ["b"] * 100 + ["c"] * 60 + [None] * 5
+    data = eh.AuditData.from_arrays(decision=([0, 1] * 130) + [1] * 5, groups={"g": groups}, missing="unknown")
+    run = eh.audit(data, plan=eh.Plan(group={"reference": "highest", "ratio": True}), rng=0, suppress=10)
+    assert run.data["suppression"]["groups"] == {"g": ["(missing)", "c"]}
+    assert run.data["groups"] == {"g": {"a": 100, "b": 100}}
 
 
 def test_a_reference_that_is_held_back_is_an_error_in_words():

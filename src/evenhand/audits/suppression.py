@@ -35,6 +35,7 @@ class Shareable:
     parts: tuple[AuditData, ...]  # one per attribute of which two groups are left, made of published counts alone
     metrics: tuple[Metric, ...]  # what may be asked of them
     rows: RowCounts
+    known: Mapping[str, int]  # attribute to its number of groups, published or not
     groups: Mapping[str, Mapping[str, int]]  # attribute to published group to its rows
     suppressed: Mapping[str, tuple[str, ...]]  # attribute to the groups held back; only those with some
     threshold: int
@@ -46,6 +47,29 @@ class Shareable:
         held = sum(map(len, self.suppressed.values()))
         listed = {name: list(labels) for name, labels in self.suppressed.items()}
         return {"threshold": self.threshold, "groups": listed, "cells": held * self.kinds}
+
+    def questions_held_back(self, *, pairs: bool, together: bool) -> int:
+        """Count the comparisons that an audit of all groups would make beside those that are published.
+
+        Parameters
+        ----------
+        pairs : bool
+            Whether all pairs of groups are compared, and not each with a reference.
+        together : bool
+            Whether more than two groups are also compared all at once.
+        """
+
+        def asked(groups: Mapping[str, int]) -> int:
+            ones = [n * (n - 1) // 2 if pairs else n - 1 for n in groups.values()]
+            return sum(ones) + sum(together and n > 2 for n in groups.values())
+
+        published = {name: n for part in self.parts for name, n in known_groups(part).items()}
+        return len(self.metrics) * (asked(self.known) - asked(published))
+
+
+def known_groups(data: AuditData) -> dict[str, int]:
+    """Return the number of groups of each attribute; people of unknown group are none."""
+    return {a.name: len(a.labels) - (a.unknown is not None) for a in data.attributes}
 
 
 def shareable(data: AuditData, asked: Any, threshold: int) -> Shareable:
@@ -98,6 +122,7 @@ def shareable(data: AuditData, asked: Any, threshold: int) -> Shareable:
         parts=tuple(replace(part, notes=notes, rows=rows) for part in parts),
         metrics=metrics,
         rows=rows,
+        known=known_groups(data),
         groups=groups,
         suppressed=suppressed,
         threshold=threshold,

@@ -87,7 +87,7 @@ _HELD_BACK = (
 _PLAIN = "`disparity` says that the ratio is shown to lie below 1; `inconclusive` is not good news."
 _MARGIN = (
     "`disparity` says that the ratio is shown to lie below the margin of {margin:g}, `equivalent` that it is shown to "
-    "lie above; `inconclusive` is not good news."
+    "lie above; `inconclusive` is not good news. An interval beside `equivalent` is that of its own, one-sided test."
 )
 
 
