@@ -53,10 +53,9 @@ def highest_tables(result: AuditResult) -> list[Block]:
 def _highest_table(measure: str, attribute: str, compared_: Sequence[tuple[Finding, GroupEvidence]]) -> Table:
     ratio, (first, of_first) = is_ratio(measure), compared_[0]
     short = any(e.shortfall is not None for _, e in compared_)
-    margin = first.margin is not None
     top = of_first.highest_group or ""
     rows: list[tuple[Cell, ...]] = [
-        _highest_row(top, first, of_first, (1.0 if ratio else 0.0, None, None), (0,) * short, "highest")
+        _highest_row(top, first, of_first, (1.0 if ratio else 0.0, None, None), (None,) * short, "highest")
     ]
     for f, e in compared_:
         ends = (None, None) if f.interval is None else (f.interval.low, f.interval.high)
@@ -65,11 +64,12 @@ def _highest_table(measure: str, attribute: str, compared_: Sequence[tuple[Findi
     rows.sort(key=lambda row: -row[4] if isinstance(row[4], float) and known(row[4]) else 2.0)
     level = f"{first.interval.level:.0%}" if first.interval else ""
     value = "Ratio to the highest" if ratio else "Difference from the highest"
-    missing_head = ("Short of the margin by",) if short and margin else ()
+    missing_head = ("People short of the margin",) if short else ()
     return Table(
-        title=f"{_title(measure)}: {attribute}, compared with the highest whichever group that is",
+        title=f"{_title(measure)}: {attribute}",
         head=("Group", "People", "Counted", "Rate", value, f"{level} low", f"{level} high", *missing_head, "Verdict"),
         rows=tuple(rows),
+        folded=len(rows) > _MOST_LINES,
     )
 
 
@@ -78,14 +78,18 @@ def _highest_row(
 ) -> tuple[Cell, ...]:
     counts = finding.counts.get(name, {})
     rate = evidence.values.get(name) if isinstance(evidence.values, Mapping) else None
-    people = [int(counts[key]) if key in counts else None for key in ("denominator", "numerator")]
-    return (name.partition("=")[2], *people, rate, *value, *missing, said)
+    people, counted = counts.get("denominator", counts.get("rows")), counts.get("numerator")
+    return (name.partition("=")[2], people, counted, rate, *value, *missing, said)
 
 
 def _forest(measure: str, findings: Sequence[Finding], adjusted: Sequence[Interval | None]) -> Block:
     ratio = is_ratio(measure)
     margins = sorted({f.margin for f in findings if f.margin is not None})
     ends = [end for m in margins for end in margin_ends(measure, m)]
+    with_what = {f.groups[-1].rpartition("=")[2] for f in findings}
+    word = _WITH.get(with_what.pop(), "the reference") if len(with_what) == 1 else "the reference"
+    if word == _WITH["highest"]:
+        ends = [end for end in ends if end < (1.0 if ratio else 0.0)]  # nothing is higher
     firsts = [f.groups[0] for f in findings]
     short = len(set(firsts)) == len(firsts)  # one comparison per group: its name is enough
     rows = [
@@ -110,8 +114,6 @@ def _forest(measure: str, findings: Sequence[Finding], adjusted: Sequence[Interv
         caption += " Dashed: the margin that counts as negligible."
     if short:
         caption += f" Compared with {', '.join(dict.fromkeys(f.groups[-1] for f in findings))}."
-    with_what = {f.groups[-1].rpartition("=")[2] for f in findings}
-    word = _WITH.get(with_what.pop(), "the reference") if len(with_what) == 1 else "the reference"
     return forest(
         f"{_title(measure)}: {'ratio to' if ratio else 'difference from'} {word}",
         caption,
