@@ -212,6 +212,7 @@ def test_held_back_categories_are_named_without_numbers():
     assert held
     for category in held:
         assert (category.chosen, category.verdict) == (None, None)
+    assert "one that is held back may be higher" in audit.to_html()
     text = audit.to_csv()
     assert text.count("held back") >= len(held)
     crossed = {row[1]: row for row in csv.reader(io.StringIO(text)) if row[0] == "By sex × race"}

@@ -72,11 +72,8 @@ class BiasAudit:
     def to_xlsx(self, path: str | Path | None = None) -> bytes:
         """Return an Excel workbook, a sheet per table, and, with a path, write it; needs ``evenhand[xlsx]``."""
         page = self.page
-        about = [
-            page.title,
-            page.headline,
-            *(block.text for block in page.chapters[-1].blocks if isinstance(block, Text)),
-        ]
+        texts = [block.text for block in (*page.summary, *page.chapters[-1].blocks) if isinstance(block, Text)]
+        about = [page.title, page.headline, *texts]
         content = xlsx_of(printed_tables(self.tables, self.form), [*about, *self.run.data["notes"]])
         if path is not None:
             write_all({Path(path): content})

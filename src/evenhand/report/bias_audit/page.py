@@ -98,15 +98,14 @@ def compose_bias_audit(run: AuditRun, tables: Sequence[BiasTable], form: str) ->
     below = sum(c.verdict is Verdict.DISPARITY for c in ratios)
     margin = next((f.margin for f in run.findings if f.margin is not None), None)
     where = "1" if margin is None else f"{margin:g}"
-    some = f"{below} of {len(ratios)} ratios" if below else "None of the 1 ratio" if len(ratios) == 1 else (
-        f"None of the {len(ratios)} ratios"
-    )  # fmt: skip
-    headline = f"{some} to the highest rate {'are' if below > 1 else 'is'} shown to lie below {where}."
+    held = any(c.held_back for table in tables for c in table.categories)
+    named = "published ratio" if held else "ratio"
+    some = f"{below} of {len(ratios)}" if below else f"None of the {len(ratios)}"
+    named += "" if len(ratios) == 1 else "s"
+    headline = f"{some} {named} to the highest rate {'are' if below > 1 else 'is'} shown to lie below {where}."
     verdict = _PLAIN if margin is None else _MARGIN.format(margin=margin)
     inference = _INFERENCE.format(confidence=100 * (1 - float(run.plan["alpha"])), verdict=verdict)
     about: list[Block] = [Text(text=text) for text in (*words.about, _MEANINGS[tables[0].metric], inference)]
-    if any(c.held_back for table in tables for c in table.categories):
-        about.append(Text(text=_HELD_BACK, kind="warning"))
     if form == "ll144" and len(tables) < 3:
         shown_here = " and ".join(f"`{table.attribute}`" for table in tables)
         asked = (
@@ -127,7 +126,10 @@ def compose_bias_audit(run: AuditRun, tables: Sequence[BiasTable], form: str) ->
         page,
         title=words.title,
         headline=headline,
-        summary=(Text(text="The tables are not legal advice and no finding of discrimination.", kind="note"),),
+        summary=(
+            Text(text="The tables are not legal advice and no finding of discrimination.", kind="note"),
+            *([Text(text=_HELD_BACK, kind="warning")] if held else []),
+        ),
         chapters=tuple(chapters),
         references=(*sources, *page.references),
     )
