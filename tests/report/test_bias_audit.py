@@ -201,6 +201,23 @@ def test_what_is_no_bias_audit_is_refused(asked, sentence):
         eh.bias_audit(_read(), rng=0, **asked)
 
 
+def test_ages_are_no_categories():
+    data = eh.AuditData.from_arrays(
+        decision=[0, 1] * 30, groups={"g": ["a", "b", "b"] * 20, "age": list(range(60))}, continuous=["age"]
+    )
+    with pytest.raises(eh.UsageError, match="`age` has none"):
+        eh.bias_audit(data, rng=0)
+
+
+def test_sampling_weights_enter_the_rates():
+    weight = np.tile([0.5, 1.5], 300)
+    decision, group = np.tile([1, 0, 0], 200), np.repeat(["a", "b"], 300)
+    data = eh.AuditData.from_arrays(decision=decision, groups={"g": group}, weight=weight, weight_kind="sampling")
+    for category in eh.bias_audit(data, rng=0).tables[0].categories:
+        own = group == category.label
+        assert category.rate == pytest.approx(np.average(decision[own], weights=weight[own]))
+
+
 def test_frames_are_not_data():
     with pytest.raises(eh.UsageError, match="needs data that were read: got dict"):
         eh.bias_audit({"sex": ["F"]})
@@ -246,7 +263,9 @@ def test_the_command_reads_and_writes_the_pack(tmp_path, capsys, audit):
     # The unknown are kept and the attributes crossed without being asked for.
     assert (out / "bias-audit.csv").read_text() == audit.to_csv()
     assert "Local Law 144" in (out / "report.md").read_text()
-    assert "3 findings" not in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "Impact ratio" in said
+    assert "(unknown)" in said
     # A report of another kind does not leave these tables beside it.
     assert command([*_file(tmp_path), "--quiet", "--out", str(out)]) == 0
     assert {path.name for path in out.iterdir()} == {"report.html", "report.md", "findings.json", "junit.xml"}
@@ -258,7 +277,9 @@ def test_what_is_said_goes_before_what_the_pack_takes(tmp_path):
     assert "(unknown)" not in (out / "bias-audit.csv").read_text()
 
 
-@pytest.mark.parametrize("words", [["--reference", "sex=M"], ["--correction", "holm"], ["--metrics", "fnr"]])
+@pytest.mark.parametrize(
+    "words", [["--reference", "sex=M"], ["--correction", "holm"], ["--metrics", "fnr"], ["--audits", "tail"]]
+)
 def test_the_command_refuses_what_is_no_bias_audit(tmp_path, capsys, words):
     assert command([*_file(tmp_path), "--format", "ll144", "--out", str(tmp_path / "out"), *words]) == 2
     assert "bias audit" in capsys.readouterr().err

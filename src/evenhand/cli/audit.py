@@ -81,7 +81,7 @@ def audit_command(file: Path, **words: Any) -> int:
     audit = BiasAudit.of_run(run, data, words["form"]) if together else None
     page = compose(run) if audit is None else audit.page
     if not words["quiet"]:
-        show(run, page)
+        show(run, page, None if audit is None else str(audit))
     fails = (lambda f: any(g.met_by(f) for g in gates)) if gates else None
     write(page, words["out"], fails=fails, more=table_makers(audit))
     broken = met(gates, run)

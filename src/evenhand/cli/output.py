@@ -31,8 +31,8 @@ _STYLES: dict[str, dict[str, Any]] = {
 }
 
 
-def show(run: AuditRun, page: Document) -> None:
-    """Print a run: rows used, the table of findings, the main ones in words, the count of verdicts."""
+def show(run: AuditRun, page: Document, table: str | None = None) -> None:
+    """Print a run: rows used, the table of findings or another one, the main ones in words, the count of verdicts."""
     data = run.data
     click.echo(f"Rows: {data['rows_in']:,} in, {data['rows_used']:,} used.")
     for reason, number in data["rows_dropped"].items():
@@ -40,7 +40,7 @@ def show(run: AuditRun, page: Document) -> None:
     for note in data["notes"]:
         click.echo(f"  {printable(spoken(note))}")
     click.echo()
-    for line in str(run).splitlines():
+    for line in (str(run) if table is None else table).splitlines():
         verdict = line.rsplit(" ", 1)[-1]
         click.echo(line.removesuffix(verdict) + click.style(verdict, **_STYLES.get(verdict, {})))
     if any(f.verdict is Verdict.EQUIVALENT for f in run.findings):

@@ -183,7 +183,7 @@ def _notes(category: Category, words: Form) -> list[str]:
         return ["held back"]
     notes = ["highest rate"] if category.verdict is None and category.ratio == 1 else []
     notes += ["below 2 % of the people"] if words.marks_small and category.small else []
-    notes += ["no ratio: every rate is 0"] if category.chosen == 0 and category.ratio != category.ratio else []
+    notes += ["no ratio: every rate is 0"] if category.rate == 0 and category.ratio != category.ratio else []
     return notes
 
 
@@ -200,6 +200,8 @@ def _chapter(key: str, table: BiasTable, printed: Table, words: Form) -> Chapter
 def _remarks(table: BiasTable, words: Form) -> list[Text]:
     """Say what a reader of one table should know."""
     said = []
+    if any(c.chosen is None and c.rate == c.rate for c in table.categories):
+        said.append(Text(text="The rates are those of the sampling weights; people are counted as rows.", kind="note"))
     if table.unknown:
         people = "person whose" if table.unknown == 1 else "people whose"
         text = f"The calculations leave out {table.unknown:,} {people} {words.category.lower()} is not known."

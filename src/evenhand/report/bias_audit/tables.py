@@ -89,6 +89,7 @@ def _table(
     own = [(f, e) for f, e in pairs if f.groups[1:] == (f"{name}=highest",)]
     compared = {f.groups[0]: (f, e) for f, e in own}
     counts = {group: c for f, _ in own for group, c in f.counts.items()}
+    rates = {group: r for _, e in own if isinstance(e.values, Mapping) for group, r in e.values.items()}
     known = {label: int(n) for label, n in sizes.items() if label != unknown}
     total = sum(known.values())
     alone = not own  # too few groups are published to compare them
@@ -102,11 +103,11 @@ def _table(
         if alone:
             categories.append(Category(label=label, people=known[label], share=share))
             continue
-        # Where nobody at all was selected, the first category has no finding and no counts in those of others.
-        chosen = int(counts.get(group, {"numerator": 0})["numerator"])
-        rate = chosen / known[label]
+        # Where nobody at all was selected, the first category has no finding, and stands in none of the others'.
+        number = counts.get(group, {"numerator": 0}).get("numerator")  # none with sampling weights
+        chosen, rate = None if number is None else int(number), rates.get(group, 0.0)
         if group not in compared:
-            ratio = 1.0 if chosen else math.nan
+            ratio = 1.0 if rate else math.nan
             categories.append(
                 Category(label=label, people=known[label], share=share, chosen=chosen, rate=rate, ratio=ratio)
             )
@@ -132,5 +133,9 @@ def _table(
 
 def _interval(finding: Finding, evidence: Evidence) -> Interval | None:
     """Return the interval that agrees with the verdict and holds together with all others of the run."""
-    decided = finding.verdict in (Verdict.DISPARITY, Verdict.EQUIVALENT)
-    return evidence.verdict_interval if decided and evidence.verdict_interval is not None else finding.interval
+    decisive = evidence.verdict_interval
+    if decisive is None or finding.interval is None:
+        return finding.interval
+    if finding.verdict in (Verdict.DISPARITY, Verdict.EQUIVALENT):
+        return decisive
+    return max(finding.interval, decisive, key=lambda interval: interval.level)
