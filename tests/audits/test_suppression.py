@@ -215,3 +215,25 @@ def test_a_reference_that_is_held_back_is_an_error_in_words():
 def test_the_run_is_read_back_from_its_file():
     run = eh.audit(_people(), rng=0, suppress=10)
     assert eh.AuditRun.from_dict(json.loads(run.to_json())).to_json() == run.to_json()
+
+
+@pytest.mark.parametrize("threshold", ["1", "-5", "ten"])
+def test_the_command_says_in_one_sentence_what_is_wrong(tmp_path, capsys, threshold):
+    (tmp_path / "people.csv").write_text("g,d\n" + "a,0\na,1\nb,0\nb,1\n" * 20)
+    words = ["audit", str(tmp_path / "people.csv"), "--decision", "d", "--group", "g", "--suppress", threshold]
+    assert command([*words, "--out", str(tmp_path / "out")]) == 2
+    said = capsys.readouterr().err
+    assert "suppress" in said
+    assert said.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_cells_of_an_engine_give_what_rows_give():
+    rng = np.random.default_rng(2)
+    columns = {"decision": rng.integers(0, 2, 3000), "outcome": rng.integers(0, 2, 3000)}
+    groups = {"g": rng.choice(["a", "b", "c", "d"], 3000, p=[0.5, 0.46, 0.02, 0.02])}
+    kept, cells = (
+        eh.audit(eh.AuditData.from_arrays(**columns, groups=groups, rows=how), rng=0, suppress=10)
+        for how in ("keep", "cells")
+    )
+    assert kept.to_json() == cells.to_json()
