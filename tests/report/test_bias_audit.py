@@ -171,8 +171,12 @@ def test_the_workbook_has_the_tables(audit, tmp_path):
 
 
 def test_hostile_names_are_inert_in_the_page():
-    page = eh.bias_audit(_hostile(), rng=0).to_html()
-    assert "<script>alert" not in page
+    rng = np.random.default_rng(0)
+    groups = {"<img src=x onerror=alert(1)>": np.array(FORMULAS)[rng.integers(0, len(FORMULAS), 1400)]}
+    audit = eh.bias_audit(eh.AuditData.from_arrays(decision=rng.integers(0, 2, 1400), groups=groups), rng=0)
+    for page in (audit.to_html(), audit.to_markdown(), audit._repr_html_()):
+        assert "<script>alert" not in page
+        assert "<img src=x" not in page
 
 
 def test_nobody_selected_gives_no_ratio():
