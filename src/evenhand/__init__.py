@@ -24,6 +24,7 @@ if _typing.TYPE_CHECKING:
     from evenhand import mitigation, similarity
     from evenhand.audits.projection.boundary import Distances
     from evenhand.audits.projection.criteria import Criterion
+    from evenhand.change import Change, ChangeVerdict, Comparison, compare
     from evenhand.repair import MitigationResult, mitigate
     from evenhand.report.bias_audit import BiasAudit, bias_audit
     from evenhand.run import audit
@@ -55,6 +56,7 @@ _LATER = {
     "Criterion": "evenhand.audits.projection.criteria",
     "PowerResult": "evenhand.sizing",
     "power": "evenhand.sizing",
+    **dict.fromkeys(("Change", "ChangeVerdict", "Comparison", "compare"), "evenhand.change"),
     "MitigationResult": "evenhand.repair",
     "mitigate": "evenhand.repair",
     "BiasAudit": "evenhand.report.bias_audit",
@@ -82,6 +84,9 @@ __all__ = [
     "AuditResult",
     "AuditRun",
     "BiasAudit",
+    "Change",
+    "ChangeVerdict",
+    "Comparison",
     "Criterion",
     "DataError",
     "Distances",
@@ -99,6 +104,7 @@ __all__ = [
     "audit",
     "bias_audit",
     "cell_metric",
+    "compare",
     "datasets",
     "mitigate",
     "mitigation",

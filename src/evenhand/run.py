@@ -23,6 +23,7 @@ from evenhand.audits.suppression import Shareable, known_groups, shareable
 from evenhand.audits.verdict import settle
 from evenhand.errors import DataError, UsageError
 from evenhand.intake import AuditData
+from evenhand.intake.fingerprint import Fingerprint
 from evenhand.kernels.shared.seeds import RngLike, seed_of
 from evenhand.metrics import resolve
 from evenhand.models import AuditedModel, audited_model, load_model
@@ -209,7 +210,7 @@ def _shared_run(plan: Plan, shared: Shareable, working: Mapping[str, Any], simul
         "rows_dropped": dict(shared.rows.dropped),
         "columns": dict(shared.parts[0].columns),
         "groups": shared.groups,
-        "fingerprint": shared.parts[0].fingerprint,
+        **dict.fromkeys(("fingerprint", "people"), "not published"),  # a reader could test guesses with a hash
         "notes": [*shared.notes, *notes],
         "suppression": shared.to_dict(),
     }
@@ -319,6 +320,23 @@ def decided(data: AuditData, model: AuditedModel) -> tuple[AuditData, list[str]]
     ]
 
 
+def people_mark(data: AuditData) -> str:
+    """Return a hash of who the people are, by their groups and outcomes, whatever was decided about them.
+
+    Examples
+    --------
+    >>> old, new = (AuditData.from_arrays(decision=d, groups={"g": ["a", "b"]}) for d in ([0, 1], [1, 1]))
+    >>> old.fingerprint == new.fingerprint, people_mark(old) == people_mark(new)
+    (False, True)
+    """
+    mark = Fingerprint(data.count)
+    if data.outcome is not None and data.outcome_kind == "binary":
+        mark.numbers("outcome", data.outcome)
+    for attribute in data.attributes:
+        mark.labels(attribute.name, attribute.codes, attribute.labels)
+    return mark.hex()
+
+
 def _describe(data: AuditData, notes: list[str]) -> dict[str, Any]:
     return {
         "rows_in": data.rows.rows_in,
@@ -327,5 +345,6 @@ def _describe(data: AuditData, notes: list[str]) -> dict[str, Any]:
         "columns": dict(data.columns),
         "groups": {a.name: dict(zip(a.labels, group_sizes(data, a), strict=True)) for a in data.attributes},
         "fingerprint": data.fingerprint,
+        "people": people_mark(data),
         "notes": [*data.notes, *notes],
     }

@@ -110,7 +110,7 @@ def test_what_is_held_back_is_said():
     assert "2 groups are held back, with 4 counts each and 14,621 rows together: `c`, `d`." in " ".join(
         run.data["notes"]
     )
-    assert run.data["fingerprint"] == "not published"
+    assert run.data["fingerprint"] == run.data["people"] == "not published"
     assert run.data["groups"] == {"group": {"a": 3048, "b": 2564}}
 
 
