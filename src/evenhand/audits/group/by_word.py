@@ -21,6 +21,7 @@ from evenhand.inference.rates.weighted import WeightedRateSamples
 from evenhand.inference.samples import Draws, Samples
 from evenhand.intake import Attribute, AuditData
 from evenhand.metrics import Metric
+from evenhand.results import Verdict
 from evenhand.summaries import Sums, cells_of, weight_sums
 
 
@@ -51,16 +52,15 @@ def compare_by_word(
     for a in groups:
         alone = with_rest(attribute, a, word)
         pair = samples_of(metric, Sums(data), alone)
-        if word == "rest" or any(pair.reason[:2]):
-            raw = compare_pair(metric, alone, pair, 0, 1, options, draws)
-            evidence = raw.evidence
-        else:
-            everybody = OverallSamples(pair, share=_share(metric, data, alone))
-            raw = compare_pair(metric, alone, everybody, 0, 1, options, draws)
+        everybody = word == "overall" and not any(pair.reason[:2])
+        compared = OverallSamples(pair, share=_share(metric, data, alone)) if everybody else pair
+        raw = compare_pair(metric, alone, compared, 0, 1, options, draws)
+        evidence = raw.evidence
+        assert isinstance(evidence, GroupEvidence)
+        if everybody and raw.finding.verdict is not Verdict.NOT_COMPUTABLE:
             names = (alone.group_name(0), f"{attribute.name}=rest")
             said, size = plan_pair(pair, (0, 1), names, options.alpha, None, ratio=False)
-            evidence = replace(raw.evidence, planning=f"Against the rest: {said}", sample_size=size)  # type: ignore[call-arg]
-        assert isinstance(evidence, GroupEvidence)
+            evidence = replace(evidence, planning=f"Against the rest: {said}", sample_size=size)
         yield replace(raw, pair=None, evidence=replace(evidence, reference=word))
 
 

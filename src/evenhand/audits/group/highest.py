@@ -135,6 +135,8 @@ def _shortfall_words(missing: int, own: str, metric: Metric, margin: Margin) -> 
     if missing == 0:
         return ""
     more = f"{missing:,} more {'person' if missing == 1 else 'people'} of {own} counted in its rate"
+    if metric.kind == "scoring":
+        more = f"{missing:,} more {'score' if missing == 1 else 'scores'} of {own} above the median"
     if (metric.per_group or metric.name) == "selection_rate":
         more = f"{missing:,} more {'selection' if missing == 1 else 'selections'} of {own}"
     where = f"{margin.value:g} of it" if margin.ratio else f"{margin.value:g} below it"

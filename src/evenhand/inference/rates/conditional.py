@@ -12,6 +12,7 @@ from evenhand.arrays import FloatArray, IntArray
 from evenhand.inference.pvalues import SMALLEST
 from evenhand.kernels.counts.permuted_tables import hypergeometric_tail
 
+_FAR = 45.0  # beyond so many standard deviations a probability is too small for a double
 _TIE = 1e-7  # probabilities that differ by rounding only are equal
 
 
@@ -88,7 +89,12 @@ def fisher_pvalues(successes: Sequence[int], trials: Sequence[int]) -> tuple[flo
     [0.0544, 0.042]
     """
     (x, y), (n, m) = (int(k) for k in successes), (int(k) for k in trials)
-    total, first = x + y, np.arange(max(0, x + y - m), min(n, x + y) + 1)
+    total, everyone = x + y, n + m
+    mean = total * n / everyone
+    reach = math.ceil(_FAR * math.sqrt(mean * (m / everyone) * (1 - total / everyone))) + 50
+    if abs(x - mean) > reach:
+        return SMALLEST, SMALLEST
+    first = np.arange(max(0, total - m, math.floor(mean) - reach), min(n, total, math.ceil(mean) + reach) + 1)
 
     def log_choose(size: int, chosen: IntArray) -> FloatArray:
         return np.asarray(gammaln(size + 1.0) - gammaln(chosen + 1.0) - gammaln(size - chosen + 1.0))
