@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from pathlib import Path
 
 import numpy as np
 import openpyxl
@@ -295,3 +296,13 @@ def test_without_openpyxl_the_other_files_are_written(tmp_path, capsys, monkeypa
     assert "pip install evenhand[xlsx]" in capsys.readouterr().err
     assert (tmp_path / "out" / "bias-audit.csv").exists()
     assert not (tmp_path / "out" / "bias-audit.xlsx").exists()
+
+
+def test_the_docs_show_what_their_examples_print():
+    docs = Path(__file__).resolve().parents[2] / "docs"
+    adult = eh.datasets.adult()
+    groups = {a.name: [a.labels[code] for code in a.codes] for a in adult.attributes}
+    data = eh.AuditData.from_arrays(decision=adult.decision, groups=groups, intersections=True, missing="unknown")
+    assert str(eh.bias_audit(data, form="ll144", rng=0)) in (docs / "bias-audit.md").read_text(encoding="utf-8")
+    crossed = str(eh.bias_audit(data, suppress=10, rng=0)).split("\n\n")[-1]
+    assert crossed in (docs / "sharing.md").read_text(encoding="utf-8")
