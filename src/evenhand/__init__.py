@@ -26,6 +26,7 @@ if _typing.TYPE_CHECKING:
     from evenhand.audits.projection.criteria import Criterion
     from evenhand.change import Change, ChangeVerdict, Comparison, compare
     from evenhand.repair import MitigationResult, mitigate
+    from evenhand.report.bias_audit import BiasAudit, bias_audit
     from evenhand.run import audit
     from evenhand.sizing import PowerResult, power
     from evenhand.watch import Watch
@@ -60,6 +61,8 @@ _LATER = {
     "MitigationResult": "evenhand.repair",
     "mitigate": "evenhand.repair",
     "Watch": "evenhand.watch",
+    "BiasAudit": "evenhand.report.bias_audit",
+    "bias_audit": "evenhand.report.bias_audit",
 }
 
 
@@ -82,6 +85,7 @@ __all__ = [
     "AuditData",
     "AuditResult",
     "AuditRun",
+    "BiasAudit",
     "Change",
     "ChangeVerdict",
     "Comparison",
@@ -101,6 +105,7 @@ __all__ = [
     "Verdict",
     "Watch",
     "audit",
+    "bias_audit",
     "cell_metric",
     "compare",
     "datasets",

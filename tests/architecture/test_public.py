@@ -16,6 +16,7 @@ NAMES = [
     "AuditData",
     "AuditResult",
     "AuditRun",
+    "BiasAudit",
     "Change",
     "ChangeVerdict",
     "Comparison",
@@ -40,6 +41,7 @@ NAMES = [
     "audit_projection",
     "audit_proxy",
     "audit_tail",
+    "bias_audit",
     "cell_metric",
     "compare",
     "datasets",
@@ -72,6 +74,7 @@ OPTIONAL = [
     "onnxruntime",
     "skops",
     "matplotlib",
+    "openpyxl",
 ]
 SLOW = ["duckdb", "narwhals", "scipy.stats", "scipy.optimize", "click", "evenhand.report"]
 

@@ -162,6 +162,18 @@ SOURCES: dict[str, Source] = {
         "Optimization of conditional value-at-risk",
         "Journal of Risk 2, 21–41, 2000",
     ),
+    "nyc2023": Source(
+        "New York City Department of Consumer and Worker Protection",
+        "Automated employment decision tools",
+        "Rules of the City of New York, title 6, chapter 5, subchapter T, § 5-300 to § 5-304, 2023",
+        "https://codelibrary.amlegal.com/codes/newyorkcity/latest/NYCrules/0-0-0-138530",
+    ),
+    "eeoc1978": Source(
+        "Equal Employment Opportunity Commission, Civil Service Commission, Department of Labor, Department of Justice",
+        "Uniform guidelines on employee selection procedures",
+        "Code of Federal Regulations, title 29, part 1607, 1978",
+        "https://www.ecfr.gov/current/title-29/subtitle-B/chapter-XIV/part-1607",
+    ),
     "hartigan1969": Source(
         "J. A. Hartigan",
         "Using subsample values as typical values",

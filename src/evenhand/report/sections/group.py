@@ -71,7 +71,7 @@ def _highest_table(measure: str, attribute: str, compared_: Sequence[tuple[Findi
         missing = (e.shortfall,) if short else ()
         rows.append(_highest_row(f.groups[0], f, e, (f.estimate, *ends), missing, f.verdict))
     rows.sort(key=lambda row: -row[4] if isinstance(row[4], float) and known(row[4]) else 2.0)
-    level = f"{first.interval.level:.0%}" if first.interval else ""
+    level = f"{100 * first.interval.level:.4g}%" if first.interval else ""
     value = "Ratio to the highest" if ratio else "Difference from the highest"
     missing_head = ("People short of the margin",) if short else ()
     return Table(
@@ -116,7 +116,7 @@ def _forest(measure: str, findings: Sequence[Finding], adjusted: Sequence[Interv
     ]
     level = findings[0].interval.level if findings[0].interval else 0.95
     point = "the possible value nearest to no disparity" if measure.endswith("_bounds") else "estimate"
-    caption = f"Point: {point}. Thick line: {level:.0%} interval, of this comparison alone. "
+    caption = f"Point: {point}. Thick line: {100 * level:.4g}% interval, of this comparison alone. "
     if any(adjusted):
         caption += "Thin line: the interval at the level at which the verdict was reached. "
     caption += "At 1 the groups are alike." if ratio else "At 0 the groups are alike."
