@@ -950,8 +950,8 @@ def watched() -> str:
         table(head, nulls)
         + f"\n\nStreams with a false alarm where several questions share the error rate: {families}. Of "
         f"{ends['streams']} confidence sequences of {ends['looks']} looks those that ever miss the truth: {missed}. "
-        f"Equivalence claimed on the margin itself: {ends['equivalence_on_the_margin']}. A change claimed where there is "
-        f"none: {ends['change_where_none']}.\n\n"
+        f"Equivalence claimed on the margin itself: {ends['equivalence_on_the_margin']}. A change claimed where there "
+        f"is none: {ends['change_where_none']}.\n\n"
         + table(delay_head, shown)
         + "\n\n"
         + table(("one batch", "counted in", "its group-by alone", "ratio"), costs)
