@@ -207,3 +207,19 @@ def test_a_mean_of_rates_profiles_both():
     assert (low <= 0 <= high) == (p > 0.05)
     # Two independent normal values: the interval is about their joint standard error wide.
     assert (high - low) / 2 == pytest.approx(1.96 * samples.standard_error(0, 1), rel=0.1)
+
+
+def test_limits_of_large_samples_are_those_of_the_normal_law() -> None:
+    """Where the exact tail is too small to be summed the limits must not widen."""
+    rng = np.random.default_rng(7)
+    n = rng.integers(400, 3000, (2, 12))
+    second = rng.uniform(0.05, 0.6, 12)
+    first = second * rng.uniform(0.1, 0.6, 12)
+    x = np.stack([rng.binomial(n[0], first), rng.binomial(n[1], second)])
+    samples = StratifiedRates(x, n)
+    p, w = x / n, n.prod(0) / n.sum(0)
+    estimate = float(w @ (p[0] - p[1]) / w.sum())
+    error = float(np.sqrt((w**2 * (p * (1 - p) / n).sum(0)).sum()) / w.sum())
+    low, high, _ = samples.interval(0, 1, level=0.95, ratio=False, draws=Draws())
+    assert low == pytest.approx(estimate - 1.96 * error, abs=0.35 * error)
+    assert high == pytest.approx(estimate + 1.96 * error, abs=0.35 * error)

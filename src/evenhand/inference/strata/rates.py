@@ -40,6 +40,8 @@ from evenhand.kernels.counts.hypergeometric_sums import HypergeometricSum
 
 # Deviates of no difference below this are too near to the estimate to scale the curve by.
 _NEAR = 0.5
+# Beyond this the exact tail is below what can be summed, and the deviates are the normal law's.
+_FAR = 6.5
 # Variances that are larger by less are taken as they are: at .05 a test that ignores this rejects .056 of the time.
 _IGNORED = 1.05
 # Rows of each group that a stratum needs to take part in the test of homogeneity, whose law is a limit.
@@ -224,7 +226,7 @@ class StratifiedRates(StratifiedSamples):
         taken = 0.0 if draws.midp else 0.5
         deviate = self._score(a, b, value, ratio, taken) / math.sqrt(self._inflation(a, b))
         none = self._score(a, b, 0.0, False, taken) / math.sqrt(self._inflation(a, b))
-        if abs(none) < _NEAR or deviate * none <= 0 or draws.method == "limit":
+        if not _NEAR <= abs(none) <= _FAR or deviate * none <= 0 or draws.method == "limit":
             return deviate
         return deviate * self._scale(a, b, none, draws)
 
