@@ -736,7 +736,67 @@ def mitigation_certificate() -> str:
     )
 
 
+def compared() -> str:
+    """Say how often the comparison of two models is wrong, and what pairing gains."""
+    stored = json.loads((ROOT / "calibration" / "compare.json").read_text())
+    rows = []
+    for line in stored["lines"]:
+        n = max(line["computable"], 1)
+        shares = [" / ".join(f"{x / n:.3f}" for x in line[key]) for key in ("change", "size")]
+        rates = line["metric"] == "selection_rate"
+        apart = " / ".join(f"{x / n:.3f}" for x in line["unpaired"]) if rates else "–"
+        truth = "as large as before" if line["same"] else "changed"
+        covered = f"{line['covered'] / n:.3f}"
+        rows.append((line["design"], line["metric"], truth, f"{line['computable']:,}", *shares, covered, apart))
+    head = (
+        "design",
+        "metric",
+        "truth",
+        "samples",
+        "a change is shown",
+        "worse or better is said",
+        "interval covers",
+        "a change is shown, not paired",
+    )
+    text = "Shares of samples at levels .05 / .01 / .001.\n\n" + table(head, rows) + "\n\n"
+    lines = [
+        (
+            c["metric"],
+            f"{c['before']:+.4f}",
+            f"{c['after']:+.4f}",
+            f"{c['estimate']:+.4f}",
+            f"{c['interval']['low']:+.4f} to {c['interval']['high']:+.4f}",
+            c["verdict"],
+            f"{c['error']:.4f}",
+            f"{c['error_apart']:.4f}",
+            f"{(c['error_apart'] / c['error']) ** 2:.1f}",
+        )
+        for c in stored["census"]
+    ]
+    head = (
+        "metric",
+        "before",
+        "after",
+        "change",
+        "interval",
+        "verdict",
+        "error",
+        "error, not paired",
+        "times the rows",
+    )
+    text += (
+        f"Two logistic models of income on {stored['census'][0]['rows']:,} people of Adult whom neither has seen, "
+        "women against men: the new one does without marital status. The last column says how many times as many "
+        "people a comparison of two separate samples would need.\n\n"
+    )
+    speed = json.loads((ROOT / "benchmarks" / "compare.json").read_text())
+    costs = [(c["what"], f"{c['ours']:.3f} s", f"{c['theirs']:.3f} s", f"{c['ratio']:.1f}") for c in speed["lines"]]
+    cost_head = (f"{speed['rows']:,} rows", "comparison", "one group audit", "times as long")
+    return text + table(head, lines) + "\n\n" + table(cost_head, costs) + "\n"
+
+
 PAGES = {
+    "compare": compared,
     "methods": methods,
     "mitigation": mitigation_certificate,
     "mitigation-speed": mitigation_speed,

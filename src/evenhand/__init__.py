@@ -24,6 +24,7 @@ if _typing.TYPE_CHECKING:
     from evenhand import mitigation, similarity
     from evenhand.audits.projection.boundary import Distances
     from evenhand.audits.projection.criteria import Criterion
+    from evenhand.change import Change, ChangeVerdict, Comparison, compare
     from evenhand.repair import MitigationResult, mitigate
     from evenhand.run import audit
     from evenhand.sizing import PowerResult, power
@@ -54,6 +55,7 @@ _LATER = {
     "Criterion": "evenhand.audits.projection.criteria",
     "PowerResult": "evenhand.sizing",
     "power": "evenhand.sizing",
+    **dict.fromkeys(("Change", "ChangeVerdict", "Comparison", "compare"), "evenhand.change"),
     "MitigationResult": "evenhand.repair",
     "mitigate": "evenhand.repair",
 }
@@ -78,6 +80,9 @@ __all__ = [
     "AuditData",
     "AuditResult",
     "AuditRun",
+    "Change",
+    "ChangeVerdict",
+    "Comparison",
     "Criterion",
     "DataError",
     "Distances",
@@ -94,6 +99,7 @@ __all__ = [
     "Verdict",
     "audit",
     "cell_metric",
+    "compare",
     "datasets",
     "mitigate",
     "mitigation",

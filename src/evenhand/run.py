@@ -21,6 +21,7 @@ from evenhand.audits.registry import AUDITS
 from evenhand.audits.verdict import settle
 from evenhand.errors import DataError, UsageError
 from evenhand.intake import AuditData
+from evenhand.intake.fingerprint import Fingerprint
 from evenhand.kernels.shared.seeds import RngLike, seed_of
 from evenhand.metrics import resolve
 from evenhand.models import AuditedModel, audited_model, load_model
@@ -223,6 +224,23 @@ def decided(data: AuditData, model: AuditedModel) -> tuple[AuditData, list[str]]
     ]
 
 
+def people_mark(data: AuditData) -> str:
+    """Return a hash of who the people are, by their groups and outcomes, whatever was decided about them.
+
+    Examples
+    --------
+    >>> old, new = (AuditData.from_arrays(decision=d, groups={"g": ["a", "b"]}) for d in ([0, 1], [1, 1]))
+    >>> old.fingerprint == new.fingerprint, people_mark(old) == people_mark(new)
+    (False, True)
+    """
+    mark = Fingerprint(data.count)
+    if data.outcome is not None and data.outcome_kind == "binary":
+        mark.numbers("outcome", data.outcome)
+    for attribute in data.attributes:
+        mark.labels(attribute.name, attribute.codes, attribute.labels)
+    return mark.hex()
+
+
 def _describe(data: AuditData, notes: list[str]) -> dict[str, Any]:
     return {
         "rows_in": data.rows.rows_in,
@@ -231,5 +249,6 @@ def _describe(data: AuditData, notes: list[str]) -> dict[str, Any]:
         "columns": dict(data.columns),
         "groups": {a.name: dict(zip(a.labels, group_sizes(data, a), strict=True)) for a in data.attributes},
         "fingerprint": data.fingerprint,
+        "people": people_mark(data),
         "notes": [*data.notes, *notes],
     }

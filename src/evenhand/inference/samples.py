@@ -169,6 +169,12 @@ class MarginSamples(Samples):
             return math.nan if math.isnan(point) else 1.0
         return self._at(a, b, high if point > high else low, ratio, replace(draws, alternative="two-sided"))
 
+    def one_sided(self, a: int, b: int, value: float, *, alternative: str, draws: Draws) -> float:
+        """Return the p-value against "the difference is at most (for "greater") or at least (for "less") the value"."""
+        if self._missing(a, b):
+            return math.nan
+        return self._at(a, b, value, False, replace(draws, alternative=alternative))
+
     def _law_once(self, a: int, b: int, draws: Draws, make: Callable[[], T]) -> T:
         """Return the law of a pair's statistic, made once for all questions about it, whatever the alternative."""
         key = (a, b, replace(draws, alternative="two-sided"))

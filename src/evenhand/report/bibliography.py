@@ -54,6 +54,11 @@ SOURCES: dict[str, Source] = {
         "International Conference on Learning Representations, 2023",
         "https://arxiv.org/abs/2210.07913",
     ),
+    "tango1998": Source(
+        "T. Tango",
+        "Equivalence test and confidence interval for the difference in proportions for the paired-sample design",
+        "Statistics in Medicine 17, 891–908, 1998",
+    ),
     "chung2013": Source(
         "E. Chung, J. P. Romano",
         "Exact and asymptotically robust permutation tests",
