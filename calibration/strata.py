@@ -153,7 +153,7 @@ def grid() -> Iterator[Design]:
     for strata, rows in ((2, (15, 40)), (10, (6, 20)), (50, (2, 12))):
         for truth in ("null", "skewed", "unequal"):
             yield Design("mean", strata, rows, (0.1, 0.9), truth, 100)
-        yield Design("auc", strata, (2 * rows[0], 2 * rows[1]), (0.1, 0.9), "null", 40)
+        yield Design("auc", strata, (2 * rows[0], 2 * rows[1]), (0.1, 0.9), "null", 40 if strata < 50 else 15)
     for strata, rows in ((3, (20, 60)), (30, (2, 20)), (300, (2, 6))):
         yield Design("global", strata, rows, (0.05, 0.5), "null", 1500)
 
