@@ -795,6 +795,102 @@ def compared() -> str:
     return text + table(head, lines) + "\n\n" + table(cost_head, costs) + "\n"
 
 
+def unknown() -> str:
+    """Say how often answers about unknown and guessed groups were right, beside the shortcuts."""
+    path = ROOT / "calibration" / "unknown.json"
+    if not path.exists():
+        return "No stored results yet.\n"
+    by_kind: dict[str, dict[tuple[Any, ...], list[Any]]] = defaultdict(lambda: defaultdict(list))
+    for made in json.loads(path.read_text()):
+        d = made["design"]
+        if d["kind"] == "missing":
+            key = (f"{d['rows']:,}", f"{d['unknown']:.0%}", {"random": "at random", "hiding": "worst case"}[d["how"]])
+        else:
+            key = (f"{d['rows']:,}", d["proxy"], *((d["leak"],) if d["kind"] == "contradicted" else ()))
+        by_kind[d["kind"]][key].append(made)
+    missing = [
+        (
+            *key,
+            _runs(rows),
+            _pooled(rows, "coverage"),
+            *_sizes(rows, "rejected"),
+            _sizes(rows, "known_only_rejected")[0],
+        )
+        for key, rows in by_kind["missing"].items()
+    ]
+    guessed = [
+        (
+            *key,
+            _runs(rows),
+            *(_pooled(rows, "coverage", way) for way in ("em", "bounds")),
+            *_sizes(rows, "rejected", "em"),
+            *(_pooled([m for m in rows if m["true_difference"]], "coverage", w) for w in ("weighting", "threshold")),
+        )
+        for key, rows in by_kind["proxy"].items()
+    ]
+    wrong = [
+        (
+            *key,
+            _runs(rows),
+            f"{rows[0]['true_difference']:+.3f}",
+            *(f"{rows[0]['mean_estimate'][way]:+.3f}" for way in ("em", "weighting", "threshold")),
+            *(_pooled(rows, "coverage", way) for way in ("em", "bounds")),
+        )
+        for key, rows in by_kind["contradicted"].items()
+    ]
+    share = [f"called a disparity at {level}" for level in ("0.05", "0.01", "0.001")]
+    return "\n".join(
+        [
+            "Missing labels. Coverage of the 95 % interval, with and without a true difference; then, without one, how "
+            "often it is called a disparity, and how often by the people whose group is known:\n",
+            table(
+                ("people", "unknown", "missing", "runs", "coverage", *share, "known people at 0.05"),
+                missing,
+            ),
+            "\nGuessed groups, 2 to 5 of them, with the assumption of the estimate true. A weak proxy seldom gives a "
+            "probability near 0 or 1. The last two columns: how often the shortcuts' intervals cover a difference of "
+            "0.1:\n",
+            table(
+                ("people", "proxy", "runs", "estimate covers", "bounds cover", *share, "weighting", "threshold"),
+                guessed,
+            ),
+            "\nThe assumption false: decisions also rise (or fall) with the probability of the first of three groups, "
+            "which no data can tell from a difference between groups:\n",
+            table(
+                (
+                    "people", "proxy", "effect of the probability", "runs", "true difference", "estimate", "weighting",
+                    "threshold", "estimate covers", "bounds cover",
+                ),
+                wrong,
+            ),
+            "",
+        ]
+    )  # fmt: skip
+
+
+def _runs(rows: list[Any]) -> str:
+    return f"{sum(m['replications'] for m in rows):,}"
+
+
+def _pooled(rows: list[Any], *keys: str) -> str:
+    """Average a share over the runs of several designs."""
+    if not rows:
+        return "–"
+    shares = []
+    for made in rows:
+        value: Any = made
+        for key in keys:
+            value = value[key]
+        shares.append(value * made["replications"])
+    return f"{sum(shares) / sum(m['replications'] for m in rows):.3f}"
+
+
+def _sizes(rows: list[Any], *keys: str) -> list[str]:
+    """Return how often no difference is called one, at three levels."""
+    none = [m for m in rows if m.get("true_difference", m["design"].get("rates") != [0.3, 0.3]) in (0, False)]
+    return [_pooled(none, *keys, level) for level in ("0.05", "0.01", "0.001")]
+
+
 PAGES = {
     "compare": compared,
     "methods": methods,
@@ -807,6 +903,7 @@ PAGES = {
     "tail": tail,
     "power": power,
     "budget": budget,
+    "unknown": unknown,
     "defaults": defaults,
     "benchmarks": benchmarks,
     "reproductions": reproductions,

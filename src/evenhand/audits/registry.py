@@ -32,6 +32,11 @@ class Hypothesis:
     margin: str = ""  # the same with a margin; empty where there is none
     default: str = "none"  # the margin by default
     on_request: bool = False  # whether it is listed only where a finding of this measure is there
+    sources: tuple[str, ...] = ()  # keys of the report's bibliography, cited where it is on request and there
+
+    def fits(self, measure: str) -> bool:
+        """Say whether a finding's measure is the one that it names, alone or at the end."""
+        return measure == self.measure or measure.endswith(f"_{self.measure}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +105,24 @@ _ROWS = (
                 margin="The difference (or the ratio) lies inside the margin.",
             ),
             Hypothesis(
+                measure="comparison with highest",
+                null="No group has a higher rate than this one, whichever group that is.",
+                margin="The rate is at least so much of every other group's (or at most so much below it).",
+                on_request=True,
+            ),
+            Hypothesis(
+                measure="comparison with rest",
+                null="The group has the same value of the metric as all other groups together.",
+                margin="The difference (or the ratio) lies inside the margin.",
+                on_request=True,
+            ),
+            Hypothesis(
+                measure="comparison with overall",
+                null="The group has the same value of the metric as everybody, so the same as all others.",
+                margin="The difference from everybody (or the ratio) lies inside the margin, at the group's share.",
+                on_request=True,
+            ),
+            Hypothesis(
                 measure="aod_abs",
                 null="Both groups have the same tpr, and both have the same fpr.",
                 margin="The mean of the absolute differences of tpr and fpr is at most the margin.",
@@ -115,6 +138,21 @@ _ROWS = (
                 null="Within strata both groups have the same value, on the weighted mean over the strata.",
                 margin="The conditional difference (or ratio) lies inside the margin.",
                 on_request=True,
+            ),
+            Hypothesis(
+                measure="bounds",
+                null="Some assignment of the people of unknown or guessed group to groups makes both values the same.",
+                margin="Some assignment of these people makes the difference (or the ratio) lie inside the margin.",
+                on_request=True,
+                sources=("imbens2004", "kallus2022"),
+            ),
+            Hypothesis(
+                measure="em",
+                null="Both guessed groups have the same value, given that it depends on the proxy through the group "
+                "alone.",
+                margin="Given that, the difference (or the ratio) lies inside the margin.",
+                on_request=True,
+                sources=("mccartan2024",),
             ),
             Hypothesis(
                 measure="correlation",

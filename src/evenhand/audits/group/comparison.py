@@ -25,6 +25,8 @@ from evenhand.inference.design.conditional import ConditionalClusters
 from evenhand.inference.limits import Margin
 from evenhand.inference.pvalues import TestResult
 from evenhand.inference.rates.gaps import RateGaps
+from evenhand.inference.rates.samples import RateSamples
+from evenhand.inference.rates.weighted import WeightedRateSamples
 from evenhand.inference.samples import Draws, Samples
 from evenhand.inference.strata.samples import StratifiedSamples
 from evenhand.intake import Attribute, AuditData
@@ -62,17 +64,22 @@ def compare_pair(
     counts = {n: dict(samples.counts[k]) for n, k in zip(names, (a, b), strict=True)}
     value_a, value_b = samples.values(a, b)
     reason = _undefined([(names[0], samples.reason[a]), (names[1], samples.reason[b])])
-    if not reason and options.ratio and value_b == 0:
+    # Over a rate of 0 there is no estimate, but a lower limit; other values have none.
+    unbounded = isinstance(samples, RateSamples | WeightedRateSamples) and value_a > 0
+    if not reason and options.ratio and value_b == 0 and not unbounded:
         reason = f"The ratio is undefined: {metric.per_group or metric.name} of `{names[1]}` is 0."
     if reason:
         return _not_computable(metric, measure, names, counts, reason)
-    estimate = value_a / value_b if options.ratio else samples.difference(a, b)
+    estimate = samples.difference(a, b)
+    if options.ratio:
+        estimate = value_a / value_b if value_b != 0 else math.inf
     test = samples.test(a, b, draws)
     if math.isnan(test.pvalue):
         return _not_computable(metric, measure, names, counts, _without_test(test))
     margin, interval_at = options.margin, partial(_interval, samples, a, b, options.ratio, draws)
     interval = interval_at(options.level)
-    planning, numbers = plan_pair(samples, (a, b), names, options.alpha, margin, interval, ratio=options.ratio)
+    finite = options.ratio and value_b != 0
+    planning, numbers = plan_pair(samples, (a, b), names, options.alpha, margin, interval, ratio=finite)
     raw = _tested(
         Finding(audit="group", measure=measure, groups=names, estimate=estimate, interval=interval, counts=counts),
         test,
@@ -85,7 +92,7 @@ def compare_pair(
     raw = replace(raw, pair=(metric.name, attribute.name, a, b), interval_at=interval_at)
     if margin is None:
         return raw
-    return _at_margin(raw, margin, _beyond(samples, a, b, margin, draws), _inside(samples, a, b, margin, draws))
+    return _at_margin(raw, margin, beyond_margin(samples, a, b, margin, draws), _inside(samples, a, b, margin, draws))
 
 
 def _measure(metric: Metric, samples: Samples, *, ratio: bool) -> str:
@@ -116,6 +123,8 @@ def _fact(
     """Say the values of both groups and how they compare."""
     parts: Mapping[str, Samples] = {metric.per_group or metric.name: samples}
     word = f"a ratio of {estimate:.3f}" if ratio else f"a difference of {estimate:+.3f}"
+    if estimate == math.inf:
+        word = "a ratio that has a lower limit only"
     if isinstance(samples, RateGaps):
         parts, word = samples.parts, f"a mean absolute difference of {estimate:.3f}"
     within = " within strata" if isinstance(samples, StratifiedSamples | ConditionalClusters) else ""
@@ -139,7 +148,7 @@ def _interval(samples: Samples, a: int, b: int, ratio: bool, draws: Draws, level
     return Interval(low=0.0 if ratio else -math.inf, high=high, level=level, kind=f"{kind}, one-sided")
 
 
-def _beyond(samples: Samples, a: int, b: int, margin: Margin, draws: Draws) -> float:
+def beyond_margin(samples: Samples, a: int, b: int, margin: Margin, draws: Draws) -> float:
     """Return the p-value against "the difference, or ratio, lies inside the margin"."""
     own: Callable[..., float] | None = getattr(samples, "beyond", None)
     if own is not None and draws.alternative == "two-sided":
@@ -220,7 +229,7 @@ def _all_pairs(samples: Samples, members: Sequence[int], margin: Margin, draws: 
     apart = [(a, b) for a, b in pairs if not _within(samples, a, b, margin)]
     both = replace(draws, alternative="two-sided")
     if apart:
-        return min(1.0, len(pairs) * min(_beyond(samples, a, b, margin, both) for a, b in apart)), 1.0
+        return min(1.0, len(pairs) * min(beyond_margin(samples, a, b, margin, both) for a, b in apart)), 1.0
     return 1.0, max(_inside(samples, a, b, margin, both) for a, b in pairs)
 
 

@@ -75,7 +75,12 @@ class StrataEvidence(Part):
 
 
 class GroupEvidence(Evidence):
-    """Of a comparison of two groups, of all groups, or of a correlation."""
+    """Of a comparison of two groups, of all groups, or of a correlation.
+
+    Where groups are unknown or guessed: what is assumed about them, the lowest and highest value that the data allow,
+    the value among people whose group is known, how many people's group is not, and how many of these may be placed as
+    badly as possible before a disparity among the known is no longer shown.
+    """
 
     sample_size: SampleSize | None = None
     margin_note: str | None = None
@@ -84,3 +89,17 @@ class GroupEvidence(Evidence):
     clusters: Clusters | None = None
     thresholds: ThresholdCurve | None = None
     strata: StrataEvidence | None = None
+    # Where groups are compared with no single one: "highest", "rest" or "overall".
+    reference: str | None = None
+    highest_group: str | None = None
+    # How many more successes would bring the rate to the margin, the highest one standing.
+    shortfall: int | None = None
+    # Of the 2 x 2 table with the highest group, as convention has it: they do not pay for its choice.
+    fisher_pvalue_unadjusted: float | None = None
+    midp_pvalue_unadjusted: float | None = None
+    assumption: str | None = None
+    lowest_possible: float | None = None
+    highest_possible: float | None = None
+    among_known: float | None = None
+    unknown_rows: int | None = None
+    unknown_tolerated: int | None = None

@@ -30,7 +30,7 @@ from evenhand.metrics import METRICS, Metric, default_metrics, resolve
 from evenhand.summaries import SortedRecords, Sums, cells_of, weight_sums
 
 # Kinds of metric that take no sampling weights, with a metric that does.
-_UNWEIGHTED = {"calibration": "mean_residual", "gaps": "aod"}
+_UNWEIGHTED = {"calibration": "mean_residual", "gaps": "aod", "scoring": "mean_score"}
 
 
 def metrics_for(data: AuditData, asked: Sequence[str | Metric] | str | Metric | None = None) -> tuple[Metric, ...]:
@@ -75,7 +75,7 @@ def check_needs(metric: Metric, data: AuditData) -> None:
             f"`{_UNWEIGHTED[metric.kind]}`, which does."
         )
     check_design_needs(metric, data)
-    if metric.kind == "rows" and data.moments is not None:
+    if metric.kind in ("rows", "scoring") and data.moments is not None:
         raise DataError(
             f"Metric `{metric.name}` is a function of rows, and these rows stayed on their engine. "
             "Read the data with `rows='keep'`."
@@ -210,6 +210,17 @@ def _weighted_table(metric: Metric, sums: Sums, attribute: Attribute) -> Samples
     return RowSamples(columns=columns, value=value, batch=True, **counted)
 
 
+def _scoring_samples(metric: Metric, sums: Sums, attribute: Attribute) -> Samples:
+    """Count who scores strictly above the median of everybody; given the scores, half of all people do."""
+    records = sums.by_value("score", lambda: np.asarray(sums.data.score))
+    upto = np.cumsum(records.count)
+    middle = [records.value[np.searchsorted(upto, place)] for place in ((upto[-1] + 1) // 2, upto[-1] // 2 + 1)]
+    codes, n_groups = attribute.codes[records.order], len(attribute.labels)
+    above = np.where(records.value > sum(middle) / 2, records.count, 0)
+    counts = [np.bincount(codes, weights=part, minlength=n_groups) for part in (above, records.count)]
+    return RateSamples.from_counts(*counts, given_total=True)
+
+
 def _mean_samples(metric: Metric, sums: Sums, attribute: Attribute) -> Samples:
     data, n_groups = sums.data, len(attribute.labels)
     if data.moments is not None:
@@ -258,6 +269,7 @@ def _sorted_groups(metric: Metric, attribute: Attribute, records: SortedRecords)
 
 _MAKERS: dict[str, Callable[[Metric, Sums, Attribute], Samples]] = {
     "rate": _rate_samples,
+    "scoring": _scoring_samples,
     "table": _table_samples,
     "gaps": _gap_samples,
     "mean": _mean_samples,

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evenhand.audits.group.evidence import GroupEvidence, StrataEvidence
-from evenhand.audits.margin import is_ratio, margin_ends
+from evenhand.audits.margin import is_ratio, margin_ends, metric_of
 from evenhand.metrics import METRICS
-from evenhand.report.document import Block, Table, Text, compared, shown
+from evenhand.report.document import Block, Cell, Table, Text, compared, shown
 from evenhand.report.evidence import known
 from evenhand.report.figures import Frame, forest, lines, number
 from evenhand.results import AuditResult, Finding, Interval, shown_p
 
+_HOW = {
+    "_conditional": " (within strata)",
+    "_bounds": " (whatever the groups of people whose group is not known)",
+    "_em": " (if it depends on the proxy through the group alone)",
+}
 _MOST_SERIES = 4
 _MOST_LINES = 40
+_WITH = {"highest": "the highest", "rest": "the rest", "overall": "everybody"}
 _MOST_STRATA = 10  # in the table of strata
 
 
@@ -28,7 +34,7 @@ def blocks(result: AuditResult) -> list[Block]:
     >>> [b.title for b in blocks(run.results[0])][1:]
     ['fnr over decision thresholds', 'fnr: test at each threshold']
     """
-    drawn: list[Block] = []
+    drawn: list[Block] = [*highest_tables(result)]
     for measure in dict.fromkeys(f.measure for f in result.findings):
         pairs = zip(result.findings, result.evidence, strict=True)
         rows = [(f, e) for f, e in pairs if f.measure == measure and f.interval is not None]
@@ -44,10 +50,55 @@ def blocks(result: AuditResult) -> list[Block]:
     return drawn
 
 
+def highest_tables(result: AuditResult) -> list[Block]:
+    """Return a table for each attribute whose groups are compared with the highest, that one among them."""
+    tables: dict[tuple[str, str], list[tuple[Finding, GroupEvidence]]] = {}
+    for f, e in zip(result.findings, result.evidence, strict=True):
+        if isinstance(e, GroupEvidence) and e.reference == "highest":
+            tables.setdefault((f.measure, f.groups[0].partition("=")[0]), []).append((f, e))
+    return [_highest_table(*key, rows) for key, rows in tables.items()]
+
+
+def _highest_table(measure: str, attribute: str, compared_: Sequence[tuple[Finding, GroupEvidence]]) -> Table:
+    ratio, (first, of_first) = is_ratio(measure), compared_[0]
+    short = any(e.shortfall is not None for _, e in compared_)
+    top = of_first.highest_group or ""
+    rows: list[tuple[Cell, ...]] = [
+        _highest_row(top, first, of_first, (1.0 if ratio else 0.0, None, None), (None,) * short, "highest")
+    ]
+    for f, e in compared_:
+        ends = (None, None) if f.interval is None else (f.interval.low, f.interval.high)
+        missing = (e.shortfall,) if short else ()
+        rows.append(_highest_row(f.groups[0], f, e, (f.estimate, *ends), missing, f.verdict))
+    rows.sort(key=lambda row: -row[4] if isinstance(row[4], float) and known(row[4]) else 2.0)
+    level = f"{100 * first.interval.level:.4g}%" if first.interval else ""
+    value = "Ratio to the highest" if ratio else "Difference from the highest"
+    missing_head = ("People short of the margin",) if short else ()
+    return Table(
+        title=f"{_title(measure)}: {attribute}",
+        head=("Group", "People", "Counted", "Rate", value, f"{level} low", f"{level} high", *missing_head, "Verdict"),
+        rows=tuple(rows),
+        folded=len(rows) > _MOST_LINES,
+    )
+
+
+def _highest_row(
+    name: str, finding: Finding, evidence: GroupEvidence, value: Sequence[Cell], missing: Sequence[Cell], said: Cell
+) -> tuple[Cell, ...]:
+    counts = finding.counts.get(name, {})
+    rate = evidence.values.get(name) if isinstance(evidence.values, Mapping) else None
+    people, counted = counts.get("denominator", counts.get("rows")), counts.get("numerator")
+    return (name.partition("=")[2], people, counted, rate, *value, *missing, said)
+
+
 def _forest(measure: str, findings: Sequence[Finding], adjusted: Sequence[Interval | None]) -> Block:
     ratio = is_ratio(measure)
     margins = sorted({f.margin for f in findings if f.margin is not None})
     ends = [end for m in margins for end in margin_ends(measure, m)]
+    with_what = {f.groups[-1].rpartition("=")[2] for f in findings}
+    word = _WITH.get(with_what.pop(), "the reference") if len(with_what) == 1 else "the reference"
+    if word == _WITH["highest"]:
+        ends = [end for end in ends if end < (1.0 if ratio else 0.0)]  # nothing is higher
     firsts = [f.groups[0] for f in findings]
     short = len(set(firsts)) == len(firsts)  # one comparison per group: its name is enough
     rows = [
@@ -64,7 +115,8 @@ def _forest(measure: str, findings: Sequence[Finding], adjusted: Sequence[Interv
         if f.interval is not None
     ]
     level = findings[0].interval.level if findings[0].interval else 0.95
-    caption = f"Point: estimate. Thick line: {level:.0%} interval, of this comparison alone. "
+    point = "the possible value nearest to no disparity" if measure.endswith("_bounds") else "estimate"
+    caption = f"Point: {point}. Thick line: {100 * level:.4g}% interval, of this comparison alone. "
     if any(adjusted):
         caption += "Thin line: the interval at the level at which the verdict was reached. "
     caption += "At 1 the groups are alike." if ratio else "At 0 the groups are alike."
@@ -73,7 +125,7 @@ def _forest(measure: str, findings: Sequence[Finding], adjusted: Sequence[Interv
     if short:
         caption += f" Compared with {', '.join(dict.fromkeys(f.groups[-1] for f in findings))}."
     return forest(
-        f"{_title(measure)}: {'ratio to' if ratio else 'difference from'} the reference",
+        f"{_title(measure)}: {'ratio to' if ratio else 'difference from'} {word}",
         caption,
         rows,
         value="ratio" if ratio else "difference",
@@ -84,9 +136,9 @@ def _forest(measure: str, findings: Sequence[Finding], adjusted: Sequence[Interv
 
 def _title(measure: str) -> str:
     """Name a metric with what it is, where the catalogue knows it."""
-    name = measure.removesuffix("_conditional").removesuffix("_ratio")
-    within = ", within strata" if measure.endswith("_conditional") else ""
-    return f"{name}{within}, {METRICS[name].says}" if name in METRICS else f"{name}{within}"
+    name = metric_of(measure)
+    how = next((said for kind, said in _HOW.items() if measure.endswith(kind)), "")
+    return (f"{name}, {METRICS[name].says}" if name in METRICS else name) + how
 
 
 def _strata(finding: Finding, strata: StrataEvidence) -> list[Block]:
