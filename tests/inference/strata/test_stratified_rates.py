@@ -157,9 +157,15 @@ def test_no_shared_stratum_is_said_in_one_sentence():
     assert result.warnings[0].startswith("No stratum has rows of both groups")
 
 
-def test_strata_without_variation_cannot_be_tested():
-    samples = StratifiedRates([[3, 0], [4, 0]], [[3, 5], [4, 7]])
-    assert "all rows have the same result" in samples.test(0, 1, PLAIN).warnings[0]
+def test_strata_without_variation_show_nothing_but_still_bound_the_difference():
+    samples = StratifiedRates([[0, 0], [0, 0]], [[30, 50], [40, 70]])
+    result = samples.test(0, 1, PLAIN)
+    assert result.pvalue == 1
+    assert result.warnings == ("With these counts no result could give a p-value below 1.",)
+    low, high, _ = samples.interval(0, 1, level=0.95, ratio=False, draws=PLAIN)
+    one = StratifiedRates([[0], [0]], [[80], [110]]).interval(0, 1, level=0.95, ratio=False, draws=PLAIN)
+    assert (low, high) == (pytest.approx(one[0], abs=0.005), pytest.approx(one[1], abs=0.005))
+    assert -0.1 < low < 0 < high < 0.1
 
 
 def test_all_groups_by_draws_and_by_the_limit_agree():
