@@ -174,11 +174,17 @@ def designs() -> list[Design]:
         Design("one-sided m=1", rates(two, spread=3), {"alternative": "greater"}),
         Design("one-sided m=3", rates((0.5, 0.2, 0.2, 0.1)), {"alternative": "greater", "reference": "0"}),
     ]
-    # group 1 with outcome 1 gets decision 1 with probability Phi(0.6), the others with Phi(0.4): the edge of the null
-    edge = 0.5 * (math.erf(0.6 / math.sqrt(2)) - math.erf(0.4 / math.sqrt(2)))
+    # group 1 with outcome 1 gets decision 1 with probability Phi(0.6), the others with Phi(0.4): the edge of the null;
+    # with outcome 0 Phi(-0.3) and Phi(-0.5)
+    edge, other = (
+        0.5 * (math.erf(a / math.sqrt(2)) - math.erf(b / math.sqrt(2))) for a, b in ((0.6, 0.4), (-0.3, -0.5))
+    )
+    both = {"criterion": "equalized_odds", "epsilon": [edge, other]}
     listed += [
         Design("edge of epsilon, one side", rates(two, shift=0.2), {"alternative": "greater", "epsilon": edge}),
         Design("edge of epsilon, two sides", rates(two, shift=0.2), {"epsilon": edge}),
+        Design("edge of two epsilons, one side", rates(two, shift=0.2), {**both, "alternative": "greater"}),
+        Design("edge of two epsilons, two sides", rates(two, shift=0.2), both),
     ]
     kinds = (
         "linear l2",

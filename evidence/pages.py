@@ -2,14 +2,13 @@
 
     python evidence/pages.py
 
-Reads ``calibration/*.json``, ``benchmarks/*.json`` and the claim tables in ``reproductions/*/README.md``; writes
+Reads ``calibration/*.json``, ``benchmarks/*.json`` and the results that travel with the package; writes
 ``evidence/*.md``. A test checks that the pages are up to date.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
@@ -22,6 +21,7 @@ from evenhand import METRICS, mitigation
 from evenhand.audits.registry import AUDITS
 from evenhand.reproductions import KEYS, load_paper, stored_results
 from evenhand.reproductions.page import claims_table
+from evenhand.reproductions.paper import REACHED
 
 ROOT = Path(__file__).resolve().parent.parent
 LEVELS = {"rejected": 0.05, "rejected_01": 0.01, "rejected_001": 0.001}  # counts in group.json and their levels
@@ -625,10 +625,19 @@ def _range(values: Iterable[int]) -> str:
 
 
 def reproductions() -> str:
-    """Join the claim tables: computed from the results that travel with the package, or told beside a script."""
-    pages = []
-    for key in KEYS:
-        paper, results = load_paper(key), stored_results(key)
+    """Join the claim tables, computed from the results that travel with the package, behind their totals."""
+    papers = {key: (load_paper(key), stored_results(key)) for key in KEYS}
+    totals = [
+        (
+            key,
+            *(sum(claim.reached == word for _, claim in paper.claims(results)) for word in REACHED),
+            f"{sum(one.seconds for one in results.values()) / 60:.0f}",
+        )
+        for key, (paper, results) in papers.items()
+    ]
+    head = ("paper", "reached", "not reached", "in part", "no printed value", "minutes of one processor")
+    pages = [table(head, totals) + "\n"]
+    for key, (paper, results) in papers.items():
         made = [
             f"### {key}",
             paper.title,
@@ -637,11 +646,7 @@ def reproductions() -> str:
             *paper.notes,
         ]
         pages.append("\n\n".join(made) + "\n")
-    for readme in sorted((ROOT / "reproductions").glob("*/README.md")):
-        text = readme.read_text()
-        text = re.sub(r"^(#+) ", r"#\1 ", text, flags=re.MULTILINE)
-        pages.append(text.replace("](../../docs/", "]("))
-    return "\n".join(pages) or "No stored results yet.\n"
+    return "\n".join(pages)
 
 
 def _wrong(design: dict[str, Any]) -> bool:
@@ -731,7 +736,163 @@ def mitigation_certificate() -> str:
     )
 
 
+def compared() -> str:
+    """Say how often the comparison of two models is wrong, and what pairing gains."""
+    stored = json.loads((ROOT / "calibration" / "compare.json").read_text())
+    rows = []
+    for line in stored["lines"]:
+        n = max(line["computable"], 1)
+        shares = [" / ".join(f"{x / n:.3f}" for x in line[key]) for key in ("change", "size")]
+        rates = line["metric"] == "selection_rate"
+        apart = " / ".join(f"{x / n:.3f}" for x in line["unpaired"]) if rates else "–"
+        truth = "as large as before" if line["same"] else "changed"
+        covered = f"{line['covered'] / n:.3f}"
+        rows.append((line["design"], line["metric"], truth, f"{line['computable']:,}", *shares, covered, apart))
+    head = (
+        "design",
+        "metric",
+        "truth",
+        "samples",
+        "a change is shown",
+        "worse or better is said",
+        "interval covers",
+        "a change is shown, not paired",
+    )
+    text = "Shares of samples at levels .05 / .01 / .001.\n\n" + table(head, rows) + "\n\n"
+    lines = [
+        (
+            c["metric"],
+            f"{c['before']:+.4f}",
+            f"{c['after']:+.4f}",
+            f"{c['estimate']:+.4f}",
+            f"{c['interval']['low']:+.4f} to {c['interval']['high']:+.4f}",
+            c["verdict"],
+            f"{c['error']:.4f}",
+            f"{c['error_apart']:.4f}",
+            f"{(c['error_apart'] / c['error']) ** 2:.1f}",
+        )
+        for c in stored["census"]
+    ]
+    head = (
+        "metric",
+        "before",
+        "after",
+        "change",
+        "interval",
+        "verdict",
+        "error",
+        "error, not paired",
+        "times the rows",
+    )
+    text += (
+        f"Two logistic models of income on {stored['census'][0]['rows']:,} people of Adult whom neither has seen, "
+        "women against men: the new one does without marital status. The last column says how many times as many "
+        "people a comparison of two separate samples would need.\n\n"
+    )
+    speed = json.loads((ROOT / "benchmarks" / "compare.json").read_text())
+    costs = [(c["what"], f"{c['ours']:.3f} s", f"{c['theirs']:.3f} s", f"{c['ratio']:.1f}") for c in speed["lines"]]
+    cost_head = (f"{speed['rows']:,} rows", "comparison", "one group audit", "times as long")
+    return text + table(head, lines) + "\n\n" + table(cost_head, costs) + "\n"
+
+
+def unknown() -> str:
+    """Say how often answers about unknown and guessed groups were right, beside the shortcuts."""
+    path = ROOT / "calibration" / "unknown.json"
+    if not path.exists():
+        return "No stored results yet.\n"
+    by_kind: dict[str, dict[tuple[Any, ...], list[Any]]] = defaultdict(lambda: defaultdict(list))
+    for made in json.loads(path.read_text()):
+        d = made["design"]
+        if d["kind"] == "missing":
+            key = (f"{d['rows']:,}", f"{d['unknown']:.0%}", {"random": "at random", "hiding": "worst case"}[d["how"]])
+        else:
+            key = (f"{d['rows']:,}", d["proxy"], *((d["leak"],) if d["kind"] == "contradicted" else ()))
+        by_kind[d["kind"]][key].append(made)
+    missing = [
+        (
+            *key,
+            _runs(rows),
+            _pooled(rows, "coverage"),
+            *_sizes(rows, "rejected"),
+            _sizes(rows, "known_only_rejected")[0],
+        )
+        for key, rows in by_kind["missing"].items()
+    ]
+    guessed = [
+        (
+            *key,
+            _runs(rows),
+            *(_pooled(rows, "coverage", way) for way in ("em", "bounds")),
+            *_sizes(rows, "rejected", "em"),
+            *(_pooled([m for m in rows if m["true_difference"]], "coverage", w) for w in ("weighting", "threshold")),
+        )
+        for key, rows in by_kind["proxy"].items()
+    ]
+    wrong = [
+        (
+            *key,
+            _runs(rows),
+            f"{rows[0]['true_difference']:+.3f}",
+            *(f"{rows[0]['mean_estimate'][way]:+.3f}" for way in ("em", "weighting", "threshold")),
+            *(_pooled(rows, "coverage", way) for way in ("em", "bounds")),
+        )
+        for key, rows in by_kind["contradicted"].items()
+    ]
+    share = [f"called a disparity at {level}" for level in ("0.05", "0.01", "0.001")]
+    return "\n".join(
+        [
+            "Missing labels. Coverage of the 95 % interval, with and without a true difference; then, without one, how "
+            "often it is called a disparity, and how often by the people whose group is known:\n",
+            table(
+                ("people", "unknown", "missing", "runs", "coverage", *share, "known people at 0.05"),
+                missing,
+            ),
+            "\nGuessed groups, 2 to 5 of them, with the assumption of the estimate true. A weak proxy seldom gives a "
+            "probability near 0 or 1. The last two columns: how often the shortcuts' intervals cover a difference of "
+            "0.1:\n",
+            table(
+                ("people", "proxy", "runs", "estimate covers", "bounds cover", *share, "weighting", "threshold"),
+                guessed,
+            ),
+            "\nThe assumption false: decisions also rise (or fall) with the probability of the first of three groups, "
+            "which no data can tell from a difference between groups:\n",
+            table(
+                (
+                    "people", "proxy", "effect of the probability", "runs", "true difference", "estimate", "weighting",
+                    "threshold", "estimate covers", "bounds cover",
+                ),
+                wrong,
+            ),
+            "",
+        ]
+    )  # fmt: skip
+
+
+def _runs(rows: list[Any]) -> str:
+    return f"{sum(m['replications'] for m in rows):,}"
+
+
+def _pooled(rows: list[Any], *keys: str) -> str:
+    """Average a share over the runs of several designs."""
+    if not rows:
+        return "–"
+    shares = []
+    for made in rows:
+        value: Any = made
+        for key in keys:
+            value = value[key]
+        shares.append(value * made["replications"])
+    return f"{sum(shares) / sum(m['replications'] for m in rows):.3f}"
+
+
+def _sizes(rows: list[Any], *keys: str) -> list[str]:
+    """Return how often no difference is called one, at three levels."""
+    none = [m for m in rows if m.get("true_difference", m["design"].get("rates") != [0.3, 0.3]) in (0, False)]
+    return [_pooled(none, *keys, level) for level in ("0.05", "0.01", "0.001")]
+
+
 PAGES = {
+    "compare": compared,
     "methods": methods,
     "mitigation": mitigation_certificate,
     "mitigation-speed": mitigation_speed,
@@ -742,6 +903,7 @@ PAGES = {
     "tail": tail,
     "power": power,
     "budget": budget,
+    "unknown": unknown,
     "defaults": defaults,
     "benchmarks": benchmarks,
     "reproductions": reproductions,

@@ -1,6 +1,7 @@
 """Draw the pictures of reports that README and docs show: ``python evidence/picture.py``.
 
-It runs the demo and the worked example of the repair, and photographs the tops of their reports in a headless Chromium.
+It runs the demo and the worked examples of the repair and of the comparison, and photographs the tops of their reports
+in a headless Chromium.
 """
 
 from __future__ import annotations
@@ -10,10 +11,14 @@ import tempfile
 import warnings
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 from playwright.sync_api import sync_playwright
+from sklearn.linear_model import LogisticRegression
 
 import evenhand as eh
 from evenhand.cli import run
+from evenhand.report.change import compose_comparison
 from evenhand.report.html import html_page
 from evenhand.report.mitigation import compose_mitigation
 
@@ -49,6 +54,19 @@ def repaired() -> str:
     return html_page(compose_mitigation(result))
 
 
+def compared() -> str:
+    """Return the report of the worked example in docs/compare.md."""
+    table = pd.DataFrame(dict(eh.datasets.adult_table()))
+    X = pd.get_dummies(table[["age", "education_num", "hours_per_week", "marital_status"]]).astype(float)
+    y = (table["income"] == ">50K").to_numpy().astype(int)
+    half = np.random.default_rng(0).random(len(table)) < 0.5
+    single = [c for c in X if not c.startswith("marital_status")]
+    old = LogisticRegression(max_iter=5000).fit(X[half], y[half]).predict(X[~half])
+    new = LogisticRegression(max_iter=5000).fit(X[half][single], y[half]).predict(X[~half][single])
+    people = eh.AuditData.from_arrays(outcome=y[~half], groups={"sex": table["sex"][~half]}, decision=old)
+    return html_page(compose_comparison(eh.compare(people, old, new, names=("old", "new"))))
+
+
 def main() -> None:
     """Write the pictures."""
     with tempfile.TemporaryDirectory() as folder:
@@ -58,6 +76,8 @@ def main() -> None:
         page = Path(folder) / "repaired.html"
         page.write_text(repaired(), encoding="utf-8")
         photograph(page, IMAGES / "mitigation.png", 1640)
+        page.write_text(compared(), encoding="utf-8")
+        photograph(page, IMAGES / "compare.png", 1150)
 
 
 if __name__ == "__main__":

@@ -24,9 +24,12 @@ if _typing.TYPE_CHECKING:
     from evenhand import mitigation, similarity
     from evenhand.audits.projection.boundary import Distances
     from evenhand.audits.projection.criteria import Criterion
+    from evenhand.change import Change, ChangeVerdict, Comparison, compare
     from evenhand.repair import MitigationResult, mitigate
+    from evenhand.report.bias_audit import BiasAudit, bias_audit
     from evenhand.run import audit
     from evenhand.sizing import PowerResult, power
+    from evenhand.watch import Watch
 
 __version__ = _version("evenhand")
 
@@ -54,8 +57,12 @@ _LATER = {
     "Criterion": "evenhand.audits.projection.criteria",
     "PowerResult": "evenhand.sizing",
     "power": "evenhand.sizing",
+    **dict.fromkeys(("Change", "ChangeVerdict", "Comparison", "compare"), "evenhand.change"),
     "MitigationResult": "evenhand.repair",
     "mitigate": "evenhand.repair",
+    "Watch": "evenhand.watch",
+    "BiasAudit": "evenhand.report.bias_audit",
+    "bias_audit": "evenhand.report.bias_audit",
 }
 
 
@@ -78,6 +85,10 @@ __all__ = [
     "AuditData",
     "AuditResult",
     "AuditRun",
+    "BiasAudit",
+    "Change",
+    "ChangeVerdict",
+    "Comparison",
     "Criterion",
     "DataError",
     "Distances",
@@ -92,8 +103,11 @@ __all__ = [
     "PowerResult",
     "UsageError",
     "Verdict",
+    "Watch",
     "audit",
+    "bias_audit",
     "cell_metric",
+    "compare",
     "datasets",
     "mitigate",
     "mitigation",

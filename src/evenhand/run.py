@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import math
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -13,20 +14,22 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from evenhand.audits.finding import columns_of, not_computable
+from evenhand.audits.finding import Raw, columns_of, not_computable
 from evenhand.audits.group.samples import check_needs
 from evenhand.audits.options import options_of
 from evenhand.audits.reference import groups_among, references
 from evenhand.audits.registry import AUDITS
+from evenhand.audits.suppression import Shareable, known_groups, shareable
 from evenhand.audits.verdict import settle
 from evenhand.errors import DataError, UsageError
 from evenhand.intake import AuditData
+from evenhand.intake.fingerprint import Fingerprint
 from evenhand.kernels.shared.seeds import RngLike, seed_of
 from evenhand.metrics import resolve
 from evenhand.models import AuditedModel, audited_model, load_model
 from evenhand.models.training_rows import training_rows
 from evenhand.plan import Plan, check_fits
-from evenhand.results import AuditResult, AuditRun
+from evenhand.results import AuditResult, AuditRun, Evidence, Finding
 from evenhand.summaries import group_sizes
 
 Progress = Callable[[str], None]
@@ -42,6 +45,7 @@ def audit(
     rng: RngLike = None,
     workers: int = 1,
     progress: Progress | None = None,
+    suppress: int | None = None,
 ) -> AuditRun:
     """Run all audits of a plan on one error budget.
 
@@ -64,6 +68,9 @@ def audit(
         Threads for long draws; the answer does not depend on it.
     progress : callable, optional
         Called with a short text before each piece of work.
+    suppress : int, optional
+        Make a run that may be shared: groups with a count below this number are held back, and further ones so that
+        these cannot be worked out. Only the group audit runs, on the counts that are left.
 
     Returns
     -------
@@ -90,18 +97,29 @@ def audit(
         plan = plan if isinstance(plan, Plan) else Plan.from_toml(plan)
         check_fits(plan, data, model)
     plan = plan.changed(seed=seed_of(plan.seed if rng is None else rng))
-    return perform(plan, data, model, workers=workers, progress=progress)
+    return perform(plan, data, model, workers=workers, progress=progress, suppress=suppress)
 
 
-def perform(plan: Plan, data: AuditData, model: Any, *, workers: int = 1, progress: Progress | None = None) -> AuditRun:
+def perform(
+    plan: Plan,
+    data: AuditData,
+    model: Any,
+    *,
+    workers: int = 1,
+    progress: Progress | None = None,
+    suppress: int | None = None,
+    simultaneous: bool = False,
+) -> AuditRun:
     """Run a plan with a seed whose audits lack nothing: `Plan.default` has chosen them, or `check_fits` has asked.
 
     Parameters
     ----------
     plan, data, model
         As chosen or checked.
-    workers, progress
+    workers, progress, suppress
         As for `audit`.
+    simultaneous : bool
+        Whether the intervals of the group audit hold all together with the confidence that one has otherwise.
 
     Returns
     -------
@@ -115,24 +133,101 @@ def perform(plan: Plan, data: AuditData, model: Any, *, workers: int = 1, progre
     _check_request(plan, data)
     # One thread of linear algebra per worker: more fight for the same cores, and the sums would depend on their number.
     with threadpool_limits(limits=1, user_api="blas"):
-        shared = {"model": model, "workers": workers, "progress": progress}
+        working = {"workers": workers, "progress": progress}
+        if suppress is not None:
+            wanted = _options(plan, "group", data).get("metrics")
+            return _shared_run(plan, shareable(data, wanted, suppress), working, simultaneous)
+        shared = {"model": model, **working, **(_joint_level(plan, known_groups(data)) if simultaneous else {})}
         results = [_run_one(name, plan, data, shared) for name in plan.audits]
     failed = [r for r in results if isinstance(r, DataError)]
     if len(failed) == len(results):
         raise failed[0]
     told = [r if isinstance(r, AuditResult) else _failed(name, r) for name, r in zip(plan.audits, results, strict=True)]
-    settled = settle(told, alpha=plan.alpha, correction=plan.correction)
+    return _settled(plan, told, _describe(data, notes))
+
+
+def _settled(plan: Plan, results: Sequence[AuditResult], described: Mapping[str, Any], *, silent: int = 0) -> AuditRun:
+    """Spend the error budget, also on questions without an answer, and gather what is needed to repeat the run."""
+    asked = [*results, _unanswered(results[0], silent)] if silent else results
+    settled = settle(asked, alpha=plan.alpha, correction=plan.correction)[: len(results)]
     return AuditRun(
         results=tuple(replace(r, interval_at=()) for r in settled),  # what is done with holds on to the data
         plan={**plan.to_dict(), "hash": plan.hash},
         seed=seed_of(plan.seed),
-        data=_describe(data, notes),
+        data=described,
         versions={
             "evenhand": version("evenhand"),
             "numpy": version("numpy"),
             "scipy": version("scipy"),
             "python": platform.python_version(),
         },
+    )
+
+
+def _unanswered(result: AuditResult, number: int) -> AuditResult:
+    """Make findings that show nothing, as many as there were questions whose answer is not looked at."""
+    nothing = 1.0 if any(evidence.equivalence_pvalue is not None for evidence in result.evidence) else None
+    raw = Raw(
+        finding=Finding(audit=result.audit, measure="held back", groups=(), estimate=math.nan, pvalue=1.0),
+        evidence=Evidence(fact="", planning="", equivalence_pvalue=nothing, difference_pvalue=nothing),
+    )
+    return AuditResult(audit=result.audit, **columns_of([raw] * number))
+
+
+def _joint_level(plan: Plan, groups: Mapping[str, int]) -> dict[str, float]:
+    """Return the level at which the intervals of one rate against the highest hold together, by Bonferroni."""
+    return {"level": 1 - plan.alpha / max(sum(n - 1 for n in groups.values()), 1)}
+
+
+def _shared_run(plan: Plan, shared: Shareable, working: Mapping[str, Any], simultaneous: bool) -> AuditRun:
+    """Ask the group audit of published counts, attribute by attribute; other audits rest on single people."""
+    if plan.correction == "max-t":
+        raise UsageError(
+            "`suppress` holds some groups back, and the correction `max-t` needs all of them. Choose `holm`."
+        )
+    left_out = [name for name in plan.audits if name != "group"]
+    notes = [f"Not shared, because it rests on single people: the {name} audit." for name in left_out]
+    plan = plan.changed(audits=("group",), notes=())
+    asked = {**plan.group, "metrics": shared.metrics}
+    if simultaneous:
+        working = {**working, **_joint_level(plan, shared.known)}
+    chosen = _options(plan, "group", shared.parts[0]).get("reference")
+    results = []
+    for name, label in chosen.items() if isinstance(chosen, Mapping) else ():
+        if label in shared.suppressed.get(name, ()):
+            raise UsageError(f"Reference `{name}={label}` is held back by `suppress`. Choose a larger group.")
+    for part in shared.parts:
+        one = {**asked, "reference": chosen}
+        if isinstance(chosen, Mapping):
+            one["reference"] = {a.name: chosen[a.name] for a in part.attributes if a.name in chosen}
+        result = _run_one("group", plan.changed(group=one, reference={}), part, working)
+        if isinstance(result, DataError):
+            raise result
+        results.append(result)
+    described = {
+        "rows_in": shared.rows.rows_in,
+        "rows_used": shared.rows.rows_used,
+        "rows_dropped": dict(shared.rows.dropped),
+        "columns": dict(shared.parts[0].columns),
+        "groups": shared.groups,
+        **dict.fromkeys(("fingerprint", "people"), "not published"),  # a reader could test guesses with a hash
+        "notes": [*shared.notes, *notes],
+        "suppression": shared.to_dict(),
+    }
+    # Questions about groups held back count as asked and not shown: which they are was seen in the data.
+    silent = shared.questions_held_back(pairs=asked.get("compare") == "pairs", together=chosen != "highest")
+    return _settled(plan, [_joined(results)], described, silent=silent)
+
+
+def _joined(results: Sequence[AuditResult]) -> AuditResult:
+    """Make one result of those of several attributes."""
+    first = results[0]
+    return replace(
+        first,
+        findings=tuple(finding for result in results for finding in result.findings),
+        evidence=tuple(evidence for result in results for evidence in result.evidence),
+        interval_at=tuple(maker for result in results for maker in result.interval_at),
+        options={**first.options, "reference": {k: v for r in results for k, v in r.options["reference"].items()}},
     )
 
 
@@ -225,6 +320,23 @@ def decided(data: AuditData, model: AuditedModel) -> tuple[AuditData, list[str]]
     ]
 
 
+def people_mark(data: AuditData) -> str:
+    """Return a hash of who the people are, by their groups and outcomes, whatever was decided about them.
+
+    Examples
+    --------
+    >>> old, new = (AuditData.from_arrays(decision=d, groups={"g": ["a", "b"]}) for d in ([0, 1], [1, 1]))
+    >>> old.fingerprint == new.fingerprint, people_mark(old) == people_mark(new)
+    (False, True)
+    """
+    mark = Fingerprint(data.count)
+    if data.outcome is not None and data.outcome_kind == "binary":
+        mark.numbers("outcome", data.outcome)
+    for attribute in data.attributes:
+        mark.labels(attribute.name, attribute.codes, attribute.labels)
+    return mark.hex()
+
+
 def _describe(data: AuditData, notes: list[str]) -> dict[str, Any]:
     return {
         "rows_in": data.rows.rows_in,
@@ -233,5 +345,6 @@ def _describe(data: AuditData, notes: list[str]) -> dict[str, Any]:
         "columns": dict(data.columns),
         "groups": {a.name: dict(zip(a.labels, group_sizes(data, a), strict=True)) for a in data.attributes},
         "fingerprint": data.fingerprint,
+        "people": people_mark(data),
         "notes": [*data.notes, *notes],
     }

@@ -178,6 +178,35 @@ def test_one_side_and_tolerance():
     assert after["sex=M"] - after["sex=F"] == pytest.approx(0.02)
 
 
+def test_a_tolerance_for_each_condition():
+    arrays = columns(2, n=1500)
+    one = audit(arrays, attribute="sex", criterion="equalized_odds", epsilon=0.01)
+    alike = audit(arrays, attribute="sex", criterion="equalized_odds", epsilon=[0.01, 0.01])
+    assert alike[0].pvalue == one[0].pvalue
+    found = audit(arrays, attribute="sex", criterion="equalized_odds", epsilon=[0.0, 0.03])
+    # The programme as such: each person moves over the boundary or not, and both differences of rates are in reach.
+    c, d, y = (arrays["margin"] >= 0).astype(float), np.abs(arrays["margin"]), arrays["outcome"]
+    women = arrays["groups"]["sex"] == "F"
+    gaps = [
+        ((y == k) & women) / ((y == k) & women).sum() - ((y == k) & ~women) / ((y == k) & ~women).sum() for k in (1, 0)
+    ]
+    move, now = np.array([(1 - 2 * c) * g for g in gaps]), np.array([(c * g).sum() for g in gaps])
+    allowed = np.array([0.0, 0.03])
+    programme = linprog(
+        d, A_ub=np.vstack([move, -move]), b_ub=np.concatenate([allowed - now, allowed + now]), bounds=(0, 1)
+    )
+    evidence = found.evidence[0]
+    assert len(evidence.conditions) == 2
+    assert evidence.tolerances == (0.0, 0.03)
+    assert evidence.statistic == pytest.approx(programme.fun, rel=1e-7)
+    assert found[0].margin == 0.03
+    assert one[0].estimate != found[0].estimate
+    with pytest.raises(UsageError, match=r"`epsilon` has 3 values and `equalized_odds` has 2 conditions here"):
+        audit(arrays, attribute="sex", criterion="equalized_odds", epsilon=[0.01, 0.02, 0.03])
+    with pytest.raises(UsageError, match=r"`epsilon` must lie between 0 and 1 for each condition"):
+        audit(arrays, attribute="sex", criterion="equalized_odds", epsilon=[0.01, 1.5])
+
+
 def test_reference_turns_one_sided_tests_around():
     arrays = columns(2, n=3000)
     a = audit(arrays, attribute="sex", alternative="less", reference="M")[0]

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from evenhand.errors import UsageError
 from evenhand.inference.limits import Margin
 from evenhand.results import Interval
+from evenhand.results.finding import without_form
 
 _LEAST = math.log(1e-15)  # levels closer to 1 than this are not told from 1
 _HALVINGS = 32
@@ -120,10 +121,21 @@ def is_ratio(measure: str) -> bool:
 
     Examples
     --------
-    >>> is_ratio("fnr"), is_ratio("fnr_ratio"), is_ratio("fnr_ratio_global")
-    (False, True, True)
+    >>> is_ratio("fnr"), is_ratio("fnr_ratio"), is_ratio("fnr_ratio_global"), is_ratio("fnr_ratio_conditional_global")
+    (False, True, True, True)
     """
-    return measure.removesuffix("_global").endswith("_ratio")
+    return without_form(measure).endswith("_ratio")
+
+
+def metric_of(measure: str) -> str:
+    """Return the metric that a finding of the group audit is about.
+
+    Examples
+    --------
+    >>> metric_of("fnr_ratio_global"), metric_of("fnr_bounds"), metric_of("fnr")
+    ('fnr', 'fnr', 'fnr')
+    """
+    return without_form(measure).removesuffix("_ratio")
 
 
 def margin_ends(measure: str, value: float) -> tuple[float, float]:

@@ -53,7 +53,7 @@ def references(
             )
         wanted = {audited[0].name: wanted}
     wanted = wanted or {}
-    known = {a.name: a.labels for a in data.attributes}
+    known = {a.name: [label for k, label in enumerate(a.labels) if k != a.unknown] for a in data.attributes}
     for name, label in wanted.items():
         if name not in known:
             raise UsageError(
@@ -68,7 +68,7 @@ def references(
             raise UsageError(
                 f"Reference `{name}={label}` is not a group in the data.{near_matches(label, known[name])}"
             )
-    return {a.name: str(wanted.get(a.name, a.labels[int(group_sizes(data, a).argmax())])) for a in audited}
+    return {a.name: str(wanted.get(a.name, _largest(data, a))) for a in audited}
 
 
 def words_among(data: AuditData, wanted: Mapping[str, str] | str | None) -> dict[str, str]:
@@ -120,3 +120,11 @@ def groups_among(data: AuditData, wanted: Mapping[str, str] | str | None) -> Map
     if isinstance(wanted, str) or wanted is None:
         return None if words else wanted
     return {k: v for k, v in wanted.items() if k not in words}
+
+
+def _largest(data: AuditData, attribute: Attribute) -> str:
+    """Return the label of the group with the most rows; people of unknown group are none."""
+    sizes = group_sizes(data, attribute)
+    if attribute.unknown is not None:
+        sizes[attribute.unknown] = -1
+    return attribute.labels[int(sizes.argmax())]

@@ -32,6 +32,11 @@ class Hypothesis:
     margin: str = ""  # the same with a margin; empty where there is none
     default: str = "none"  # the margin by default
     on_request: bool = False  # whether it is listed only where a finding of this measure is there
+    sources: tuple[str, ...] = ()  # keys of the report's bibliography, cited where it is on request and there
+
+    def fits(self, measure: str) -> bool:
+        """Say whether a finding's measure is the one that it names, alone or at the end."""
+        return measure == self.measure or measure.endswith(f"_{self.measure}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +134,27 @@ _ROWS = (
                 margin="No two groups differ by more than the margin.",
             ),
             Hypothesis(
+                measure="conditional",
+                null="Within strata both groups have the same value, on the weighted mean over the strata.",
+                margin="The conditional difference (or ratio) lies inside the margin.",
+                on_request=True,
+            ),
+            Hypothesis(
+                measure="bounds",
+                null="Some assignment of the people of unknown or guessed group to groups makes both values the same.",
+                margin="Some assignment of these people makes the difference (or the ratio) lie inside the margin.",
+                on_request=True,
+                sources=("imbens2004", "kallus2022"),
+            ),
+            Hypothesis(
+                measure="em",
+                null="Both guessed groups have the same value, given that it depends on the proxy through the group "
+                "alone.",
+                margin="Given that, the difference (or the ratio) lies inside the margin.",
+                on_request=True,
+                sources=("mccartan2024",),
+            ),
+            Hypothesis(
                 measure="correlation",
                 null="The metric's value per row is not correlated with the attribute.",
             ),
@@ -138,10 +164,12 @@ _ROWS = (
             "had one rate, at the rate for which that is most often. The interval holds the differences (or ratios) "
             "that the same test does not reject. Other metrics are divided by their standard error first, so that "
             "groups may differ in size and spread, and compared with what chance gives: by permuting group labels, or "
-            "by a limit law where its error is negligible. The evidence of each finding names its test. Rows must be "
-            "independent: the same person twice, or households, break the tests."
+            "by a limit law where its error is negligible. With strata a group is compared with the reference within "
+            "strata only: rates by permuting labels within strata, all permutations summed, and the score interval "
+            "over strata. The evidence of each finding names its test. Rows must be independent: the same person "
+            "twice, or households, break the tests."
         ),
-        sources=("diciccio2020", "chung2013", "delong1988", "miettinen1985", "phipson2010"),
+        sources=("diciccio2020", "chung2013", "delong1988", "miettinen1985", "mantel1959", "phipson2010"),
     ),
     Audit(
         name="projection",

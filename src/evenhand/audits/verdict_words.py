@@ -57,6 +57,8 @@ def sentence(finding: Finding, evidence: Evidence, known: Judgement, interval: I
         said += "."
     elif finding.verdict is Verdict.DISPARITY:
         shown = "Chance alone explains it badly"
+        if finding.measure.endswith("_bounds"):
+            shown = "Every possible value is shown to be a disparity"
         if finding.margin is not None:
             shown = f"It is shown to lie beyond{_margin(finding)}"
         said = f"{shown} (adjusted p {shown_p(known.beyond)}, error rate {known.alpha:g})."
@@ -91,6 +93,11 @@ def _inconclusive(finding: Finding, evidence: Evidence, known: Judgement, interv
             return (
                 f"Looked at alone it would be shown (p {shown_p(finding.pvalue)}), but not among all questions asked "
                 f"here (adjusted p {shown_p(known.beyond)}). That does not show that there is no disparity. {planning}"
+            )
+        if finding.measure.endswith("_bounds"):
+            return (
+                f"That every possible value is a disparity is not shown (adjusted p {shown_p(known.beyond)}), which "
+                f"does not show that there is none. {planning}"
             )
         return (
             f"This is compatible with chance (adjusted p {shown_p(known.beyond)}), which does not show that there is "

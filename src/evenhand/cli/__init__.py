@@ -12,12 +12,14 @@ import warnings
 import click
 
 from evenhand.cli.audit import audit_command
+from evenhand.cli.compare import compare_command, history_command
 from evenhand.cli.datasets import datasets_command
 from evenhand.cli.demo import demo_command
 from evenhand.cli.mitigate import mitigate_command
 from evenhand.cli.plan import plan_command
 from evenhand.cli.power import power_command
 from evenhand.cli.reproduce import reproduce_command
+from evenhand.cli.watch import watch_command
 from evenhand.cli.wording import spoken
 from evenhand.errors import EvenhandError
 from evenhand.results import printable
@@ -33,6 +35,9 @@ cli.add_command(audit_command)
 cli.add_command(plan_command)
 cli.add_command(power_command)
 cli.add_command(mitigate_command)
+cli.add_command(compare_command)
+cli.add_command(history_command)
+cli.add_command(watch_command)
 cli.add_command(demo_command)
 cli.add_command(reproduce_command)
 cli.add_command(datasets_command)

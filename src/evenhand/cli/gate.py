@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evenhand.audits.group.samples import metrics_for
+from evenhand.audits.margin import metric_of
 from evenhand.audits.options import options_of
 from evenhand.audits.registry import AUDITS
 from evenhand.errors import UsageError, near_matches
@@ -33,7 +34,7 @@ class Gate:
         if self.audit and finding.audit != self.audit:
             return False
         own = finding.measure
-        plain = own.removesuffix("_global").removesuffix("_ratio").removesuffix("_correlation")
+        plain = metric_of(own).removesuffix("_correlation")
         if self.measure and plain in METRICS and plain != self.measure:
             return False  # `aod_abs` is a metric of its own and no form of `aod`
         return not self.measure or own == self.measure or own.startswith((f"{self.measure}_", f"{self.measure}:"))

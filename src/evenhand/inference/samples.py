@@ -97,6 +97,10 @@ class Samples(ABC):
         """Say which of these samples have no value; empty where all have one."""
         return " ".join(f"A group {why}." for why in dict.fromkeys(self.reason[k] for k in members) if why)
 
+    def values(self, a: int, b: int) -> tuple[float, float]:
+        """Return the values of two samples that are compared: their own, unless a class says otherwise."""
+        return float(self.estimate[a]), float(self.estimate[b])
+
     def difference(self, a: int, b: int) -> float:
         """Return the difference that is tested: of the values, unless a class says otherwise."""
         return float(self.estimate[a]) - float(self.estimate[b])
@@ -164,6 +168,12 @@ class MarginSamples(Samples):
         if math.isnan(point) or low <= point <= high:
             return math.nan if math.isnan(point) else 1.0
         return self._at(a, b, high if point > high else low, ratio, replace(draws, alternative="two-sided"))
+
+    def one_sided(self, a: int, b: int, value: float, *, alternative: str, draws: Draws) -> float:
+        """Return the p-value against "the difference is at most (for "greater") or at least (for "less") the value"."""
+        if self._missing(a, b):
+            return math.nan
+        return self._at(a, b, value, False, replace(draws, alternative=alternative))
 
     def _law_once(self, a: int, b: int, draws: Draws, make: Callable[[], T]) -> T:
         """Return the law of a pair's statistic, made once for all questions about it, whatever the alternative."""

@@ -146,8 +146,15 @@ def _section(result: AuditResult, start: int, drawn: set[int], explained: set[in
         blocks=(*notes, *section_blocks(result)),
         entries=entries,
         method=AUDITS[result.audit].method,
-        sources=AUDITS[result.audit].sources,
+        sources=_sources(result),
     )
+
+
+def _sources(result: AuditResult) -> tuple[str, ...]:
+    """Return the works to cite: the audit's, and those of what was asked on request."""
+    audit = AUDITS[result.audit]
+    asked = [h for h in audit.hypotheses if any(h.fits(finding.measure) for finding in result.findings)]
+    return (*audit.sources, *(key for h in asked for key in h.sources))
 
 
 def _answers(result: AuditResult, most: int) -> tuple[str, ...]:

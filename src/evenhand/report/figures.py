@@ -366,3 +366,43 @@ def bars(
     columns = {"label": label, "series": "Series", "value": value.capitalize()}
     legend = legend_of([row["series"] for row in rows])
     return figure(title, caption, rows, [bar], columns=columns, height=26 * len(rows), legend=legend)
+
+
+def dumbbells(title: str, caption: str, rows: Sequence[Row]) -> Figure:
+    """Draw two values of each line, before and after, joined by a line.
+
+    Parameters
+    ----------
+    title, caption : str
+        What it shows, and how to read it.
+    rows : sequence of mapping
+        With ``label``, ``before`` and ``after``.
+
+    Returns
+    -------
+    Figure
+
+    Examples
+    --------
+    >>> len(dumbbells("t", "c", [{"label": "fnr", "before": 0.1, "after": 0.02}]).spec["layer"])
+    4
+    """
+    y: dict[str, Any] = {"field": "label", "type": "nominal", "sort": None, "title": None}
+    y["axis"] = {"ticks": False, "domain": False, "labelLimit": 320}
+    tip = [word("label", "compared"), *(axis(key, key, format=".4f") for key in ("before", "after"))]
+    x = "difference between groups"
+    mark = {"type": "rule", "color": "var(--soft)", "strokeWidth": 1.5}
+    layers = [rule(0.0), layer(mark, y=y, x=axis("before", x), x2={"field": "after"})]
+    colours = {"before": "var(--inconclusive)", "after": "var(--equivalent)"}
+    for key, colour in colours.items():
+        point = {"type": "point", "filled": key == "after", "size": 80, "opacity": 1, "color": colour, "strokeWidth": 2}
+        layers.append(layer(point, y=y, x=axis(key, x), tooltip=tip))
+    return figure(
+        title,
+        caption,
+        rows,
+        layers,
+        columns={"label": "Compared", "before": "Before", "after": "After"},
+        height=max(60, 26 * len(rows)),
+        legend=list(colours.items()),
+    )

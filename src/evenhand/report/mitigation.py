@@ -12,7 +12,7 @@ from evenhand.repair.changes import PairedChange
 from evenhand.repair.result import MitigationResult
 from evenhand.report.bibliography import SOURCES
 from evenhand.report.document import Block, Cell, Chapter, Document, Figure, Table, Text, compared, p_value
-from evenhand.report.figures import axis, figure, number, rule
+from evenhand.report.figures import axis, dumbbells, figure, number, rule
 from evenhand.report.theme import SERIES
 from evenhand.results import Verdict
 
@@ -252,28 +252,10 @@ def _dumbbells(changes: Sequence[PairedChange]) -> Figure:
         for c in changes
         if math.isfinite(c.change.before) and math.isfinite(c.change.after)
     ]
-    y = {"field": "label", "type": "nominal", "sort": None, "title": None, "axis": {"ticks": False, "domain": False}}
-    tip = [{"field": "label", "type": "nominal", "title": "compared"}]
-    tip += [{"field": k, "type": "quantitative", "title": k, "format": ".4f"} for k in ("before", "after")]
-    line = {"y": y, "x": axis("before", "difference between groups"), "x2": {"field": "after"}}
-    layers: list[dict[str, Any]] = [
-        rule(0.0),
-        {"mark": {"type": "rule", "color": "var(--soft)", "strokeWidth": 1.5}, "encoding": line},
-    ]
-    for key, colour, filled in (("before", "var(--inconclusive)", False), ("after", "var(--equivalent)", True)):
-        mark = {"type": "point", "filled": filled, "size": 80, "opacity": 1, "color": colour, "strokeWidth": 2}
-        encoding = {"y": y, "x": axis(key, "difference between groups"), "tooltip": tip}
-        layers.append({"mark": mark, "encoding": encoding})
-    return figure(
-        "Differences between groups before and after",
-        "Open: the plain learner. Filled: the certified model. At 0 the groups are alike."
-        + (f" {compared(changes[0].groups)}." if alone else ""),
-        rows,
-        layers,
-        columns={"label": "Compared", "before": "Before", "after": "After"},
-        height=max(60, 26 * len(rows)),
-        legend=[("before", "var(--inconclusive)"), ("after", "var(--equivalent)")],
+    caption = "Open: the plain learner. Filled: the certified model. At 0 the groups are alike." + (
+        f" {compared(changes[0].groups)}." if alone else ""
     )
+    return dumbbells("Differences between groups before and after", caption, rows)
 
 
 def _paid(result: MitigationResult) -> Chapter:

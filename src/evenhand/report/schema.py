@@ -1,6 +1,6 @@
-"""The JSON schema of ``findings.json``, made from the classes of the evidence.
+"""The JSON schemas of ``findings.json``, made from the classes of the evidence, and of ``comparison.json``.
 
-``python -m evenhand.report.schema`` writes it into the package.
+``python -m evenhand.report.schema`` writes them into the package.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Union, get_args, get_origin
 
 from evenhand.audits.registry import AUDITS
+from evenhand.change.result import COMPARISON_SCHEMA, ChangeVerdict
 from evenhand.files import write_atomic
 from evenhand.inference.multiplicity import CORRECTIONS
 from evenhand.results import SCHEMA, Interval, Verdict
@@ -82,15 +83,22 @@ def _plan() -> dict[str, Any]:
 
 def _data() -> dict[str, Any]:
     counts = {"type": "object", "additionalProperties": {"type": "integer"}}
-    return _object(
+    always = _object(
         rows_in={"type": "integer", "minimum": 0},
         rows_used={"type": "integer", "minimum": 0},
         rows_dropped=counts,
         columns={"type": "object", "additionalProperties": {"type": "string"}},
         groups={"type": "object", "additionalProperties": counts},
         fingerprint={"type": "string"},
+        people={"type": "string"},
         notes=_TEXTS,
     )
+    suppression = _closed(
+        threshold={"type": "integer", "minimum": 2},
+        groups={"type": "object", "additionalProperties": _TEXTS},
+        cells={"type": "integer", "minimum": 0},
+    )
+    return {**always, "properties": {**always["properties"], "suppression": suppression}}
 
 
 def _finding() -> dict[str, Any]:
@@ -158,10 +166,58 @@ def _part(cls: type[Part], parts: dict[str, dict[str, Any]]) -> dict[str, Any]:
     return {"type": "object", "required": required, "properties": properties, "additionalProperties": more}
 
 
-def schema_text() -> str:
-    """Return the schema as it is written into the package."""
-    return json.dumps(findings_schema(), indent=2) + "\n"
+def comparison_schema() -> dict[str, Any]:
+    """Return the schema of ``comparison.json``: of two models, or of two finished runs.
+
+    Examples
+    --------
+    >>> [kind["required"][-3] for kind in comparison_schema()["oneOf"]]
+    ['headlines', 'lines']
+    """
+    text, verdict = {"type": "string"}, {"enum": [str(v) for v in ChangeVerdict]}
+    groups = {**_TEXTS, "minItems": 1}
+    values = {"type": "object", "additionalProperties": {"type": "object", "additionalProperties": _NUMBER}}
+    numbers = dict.fromkeys(("before", "after"), _NUMBER)
+    shares = dict.fromkeys(("pvalue", "pvalue_adjusted"), _SHARE)
+    more = dict.fromkeys(("change_pvalue", "alike_pvalue", "not_worse_pvalue"), _SHARE)
+    interval = {"anyOf": [{"$ref": "#/$defs/interval"}, {"type": "null"}]}
+    change = _closed(
+        metric=text, groups=groups, **numbers, estimate=_NUMBER, interval=interval, **shares, **more, margin=_NUMBER,
+        values=values, test=text, verdict=verdict, reason={**text, "minLength": 1},
+    )  # fmt: skip
+    said = dict.fromkeys(("audit", "measure", "state", "verdict_before", "verdict_after"), text)
+    line = _closed(**said, groups=_TEXTS, **numbers, **shares, verdict=verdict)
+    shared: dict[str, Any] = {
+        "schema": {"const": COMPARISON_SCHEMA},
+        "names": {**_TEXTS, "minItems": 2, "maxItems": 2},
+        "alpha": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+    }
+    last: dict[str, Any] = {"notes": _TEXTS, "versions": {"type": "object", "additionalProperties": text}}
+    models: dict[str, Any] = {
+        "settings": {"type": "object"},
+        "data": {"type": "object", "required": ["rows", "groups", "fingerprint"]},
+        "changes": {"type": "array", "items": change},
+        "headlines": {"type": "array", "items": {"type": "object"}},
+    }
+    runs: dict[str, Any] = {
+        "same_people": {"type": "boolean"},
+        "plan_changes": _TEXTS,
+        "lines": {"type": "array", "items": line},
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"comparison.json, {COMPARISON_SCHEMA}",
+        "oneOf": [_closed(**shared, **models, **last), _closed(**shared, **runs, **last)],
+        "$defs": {key: findings_schema()["$defs"][key] for key in ("number", "share", "interval")},
+    }
+
+
+def schema_texts() -> dict[str, str]:
+    """Return the schemas as they are written into the package, by the name of their file."""
+    made = {"findings.schema.json": findings_schema(), "comparison.schema.json": comparison_schema()}
+    return {name: json.dumps(schema, indent=2) + "\n" for name, schema in made.items()}
 
 
 if __name__ == "__main__":
-    write_atomic(Path(str(files("evenhand").joinpath("findings.schema.json"))), schema_text())
+    for name, text in schema_texts().items():
+        write_atomic(Path(str(files("evenhand").joinpath(name))), text)

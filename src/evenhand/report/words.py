@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from evenhand.audits.margin import metric_of
 from evenhand.audits.registry import AUDITS
 from evenhand.metrics import METRICS
 from evenhand.report.document import Table
@@ -49,6 +50,12 @@ _GLOSSARY = (
     ("permutation", "A shuffle of group labels; many of them show what chance alone gives."),
 )
 
+_FORMS = {
+    "_bounds": "After a metric: all values that it can have while people's groups are unknown or only guessed. The "
+    "estimate is the one nearest to no disparity; a verdict means that every one of them agrees.",
+    "_em": "After a metric: estimated from group probabilities, if given the group it does not depend on the proxy.",
+}
+
 
 def _listed(names: list[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
@@ -86,7 +93,7 @@ def tested(run: AuditRun) -> Table:
             for name, audit in AUDITS.items()
             if name in ran
             for h in audit.hypotheses
-            if not h.on_request or h.measure in there
+            if not h.on_request or any(h.fits(measure) for measure in there)
         ),
     )
 
@@ -104,9 +111,10 @@ def glossary(run: AuditRun) -> tuple[tuple[str, str], ...]:
     meanings = dict(_GLOSSARY)
     for finding in run.findings:
         name = finding.measure.partition(":")[0]
-        plain = name.removesuffix("_global").removesuffix("_ratio")
+        plain = metric_of(name)
         if name in _MEASURES:
             meanings[name] = _MEASURES[name]
         elif plain in METRICS:
             meanings[plain] = METRICS[plain].says
+        meanings |= {form: said for form, said in _FORMS.items() if name.endswith(form)}
     return tuple(meanings.items())

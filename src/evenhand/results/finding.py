@@ -10,6 +10,10 @@ from typing import Any
 
 import numpy as np
 
+# What the name of a group audit's measure may end with, the last first: all groups at once; within strata; bounds, and
+# an estimate under an assumption, where groups are unknown or guessed.
+FORMS = ("_global", "_conditional", "_bounds", "_em")
+
 
 class Verdict(enum.StrEnum):
     """The four words an audit can end with, and no others."""
@@ -114,6 +118,19 @@ class Finding:
         typed = {"groups": tuple(row["groups"]), "interval": interval, "verdict": Verdict(row["verdict"])}
         numbers = {name: _number(row[name]) for name in ("estimate", "pvalue", "pvalue_adjusted")}
         return cls(**{f.name: row[f.name] for f in fields(cls)} | typed | numbers)
+
+
+def without_form(measure: str) -> str:
+    """Return a measure's name without what says how it was compared.
+
+    Examples
+    --------
+    >>> without_form("fnr_ratio_global"), without_form("fnr_bounds"), without_form("fnr")
+    ('fnr_ratio', 'fnr', 'fnr')
+    """
+    for form in FORMS:
+        measure = measure.removesuffix(form)
+    return measure
 
 
 def plain(value: Any) -> Any:

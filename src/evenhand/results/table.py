@@ -6,7 +6,7 @@ import html
 import math
 from collections.abc import Sequence
 
-from evenhand.results.finding import Finding
+from evenhand.results.finding import Finding, without_form
 
 _COLUMNS = ("audit", "measure", "groups", "estimate", "interval", "margin", "p", "p adj.", "verdict")
 SMALLEST_P = 1e-16  # what is below is beyond the reach of the arithmetic behind most tests
@@ -161,7 +161,7 @@ def shown_margin(finding: Finding) -> str:
     """
     if finding.margin is None:
         return ""
-    if finding.audit == "group" and finding.measure.removesuffix("_global").endswith("_ratio"):
+    if finding.audit == "group" and without_form(finding.measure).endswith("_ratio"):
         low, high = sorted((finding.margin, 1 / finding.margin))
         if finding.groups[-1].endswith("=highest"):
             high = 1.0  # nothing is higher

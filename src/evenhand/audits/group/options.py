@@ -12,6 +12,9 @@ from evenhand.inference.limits import Margin
 from evenhand.inference.pvalues import ALTERNATIVES
 from evenhand.metrics import Metric, resolve
 
+# Which findings there are where groups are guessed.
+GUESSED = {"both": ("bounds", "em"), "bounds": ("bounds",), "em": ("em",)}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupOptions(ThreadedOptions):
@@ -69,14 +72,39 @@ class GroupOptions(ThreadedOptions):
         "does not studentise. Both are there for comparison and do not hold their level.",
         words=("auto", "null", "unpooled", "none"),
     )
+    group_probability_method: str = option(
+        "both",
+        'With group probabilities: "bounds" says what they allow without further assumptions, "em" estimates under the '
+        "assumption that decisions and outcomes do not depend on the proxy given the group.",
+        kind='{"both", "bounds", "em"}',
+    )
     midp: bool = option(False, "Mid-p for exact tests: more power, level not guaranteed.")
 
     def check(self) -> None:
         """Refuse an unknown metric, and a margin that is not understood or that no value can exceed."""
+        _check_method(self.group_probability_method)
         margin = parse_margin(self.margin)
         for metric in () if self.metrics is None else resolve(self.metrics):
             check_reach(margin, metric.name, metric.high - metric.low)
             _check_comparison(metric, margin, self.alternative)
+
+
+def _check_method(method: str) -> None:
+    """Refuse the two shortcuts with group probabilities, with the reason, and words that are no method."""
+    reasons = {
+        "weighting": "counts each person for every group by its probability, so that the people of one group count in "
+        "the rate of the other: differences come out too small where decisions depend on the group, and with the wrong "
+        "size or sign where they depend on the proxy",
+        "threshold": "takes the most probable group for the true one, so that the people of one group count in the "
+        "rate of the other, and a group that is seldom the most probable is seen through few of its people",
+    }
+    if method in reasons:
+        raise UsageError(
+            f"`group_probability_method` is `{method}`, which is not offered: it {reasons[method]}. More people do not "
+            "repair that. Allowed: `both`, `bounds`, `em`."
+        )
+    if method not in GUESSED:
+        raise UsageError(f"`group_probability_method` is `{method}`; allowed: `both`, `bounds`, `em`.")
 
 
 def _check_comparison(metric: Metric, margin: Margin | None, alternative: str) -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from evenhand.arrays import AnyArray, BoolArray, FloatArray
+from evenhand.audits.group.design import check_design_needs, design_samples, has_design
+from evenhand.audits.group.influence import values_of
+from evenhand.audits.group.strata import stratified_samples
 from evenhand.errors import DataError
 from evenhand.inference.auc import AucSamples
 from evenhand.inference.calibration import CalibrationSamples
@@ -22,7 +26,6 @@ from evenhand.inference.rates.weighted import WeightedRateSamples
 from evenhand.inference.rows import RowSamples
 from evenhand.inference.samples import Samples
 from evenhand.intake import Attribute, AuditData
-from evenhand.intake.summed_values import VALUES
 from evenhand.metrics import METRICS, Metric, default_metrics, resolve
 from evenhand.summaries import SortedRecords, Sums, cells_of, weight_sums
 
@@ -71,6 +74,7 @@ def check_needs(metric: Metric, data: AuditData) -> None:
             f"Metric `{metric.name}` does not take sampling weights. Leave it out of `metrics`, or use "
             f"`{_UNWEIGHTED[metric.kind]}`, which does."
         )
+    check_design_needs(metric, data)
     if metric.kind in ("rows", "scoring") and data.moments is not None:
         raise DataError(
             f"Metric `{metric.name}` is a function of rows, and these rows stayed on their engine. "
@@ -108,6 +112,17 @@ def largest_difference(metric: Metric, data: AuditData) -> float:
 
 def samples_of(metric: Metric, sums: Sums, attribute: Attribute) -> Samples:
     """Make the samples that a metric, checked with `check_needs`, compares between the groups of an attribute."""
+    if has_design(sums.data):
+        return design_samples(metric, sums.data, attribute)
+    if sums.data.strata is not None:
+        return stratified_samples(metric, sums, attribute, values_of)
+    return crude_samples(metric, sums, attribute)
+
+
+def crude_samples(metric: Metric, sums: Sums, attribute: Attribute) -> Samples:
+    """Make the samples that a metric compares between all rows of the groups, whatever their strata."""
+    if has_design(sums.data):
+        return design_samples(metric, replace(sums.data, strata=None), attribute)
     return _MAKERS[metric.kind](metric, sums, attribute)
 
 
@@ -119,7 +134,7 @@ def row_values(metric: Metric, data: AuditData) -> tuple[FloatArray, BoolArray] 
     if data.moments is not None:
         return None
     if metric.kind == "mean":
-        values = _values(metric, data)
+        values = values_of(metric, data)
         return values, np.ones(values.shape, dtype=bool)
     if metric.kind == "rate" and metric.transform == "identity":
         cell = cells_of(data)
@@ -213,7 +228,7 @@ def _mean_samples(metric: Metric, sums: Sums, attribute: Attribute) -> Samples:
         parts = (data.count, *weight_sums(data), moments.wv, moments.wwv, moments.wwvv)
         totals = [np.bincount(attribute.codes, weights=part, minlength=n_groups) for part in parts]
         return MeanSamples.from_moments(*totals, empty_reason=metric.empty)
-    records = sums.by_value(metric.value, lambda: _values(metric, data))
+    records = sums.by_value(metric.value, lambda: values_of(metric, data))
     return MeanSamples(value=records.value, weight=records.weight, **_sorted_groups(metric, attribute, records))
 
 
@@ -235,12 +250,6 @@ def _row_samples(metric: Metric, sums: Sums, attribute: Attribute) -> Samples:
         columns["weight"] = np.asarray(data.weight)
     assert metric.function is not None
     return RowSamples(columns=columns, value=metric.function, count=data.count, **_groups(metric, attribute))
-
-
-def _values(metric: Metric, data: AuditData) -> FloatArray:
-    score = np.asarray(data.score)
-    outcome = score if data.outcome is None else data.outcome  # a value without outcome never looks at it
-    return VALUES[metric.value].array(outcome, score)
 
 
 def _by_score(sums: Sums) -> tuple[SortedRecords, AnyArray]:

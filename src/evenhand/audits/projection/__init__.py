@@ -50,7 +50,7 @@ from evenhand.audits.projection.boundary import Asked, Sample, as_distances, fin
 from evenhand.audits.projection.changes import Laws, Solved
 from evenhand.audits.projection.criteria import Conditions, Criterion, own_conditions, rate_conditions
 from evenhand.audits.projection.evidence import ProjectionEvidence
-from evenhand.audits.projection.options import ProjectionOptions, ProjectionSetting
+from evenhand.audits.projection.options import Band, ProjectionOptions, ProjectionSetting
 from evenhand.audits.projection.words import tell, untestable
 from evenhand.intake.data import AuditData
 from evenhand.kernels.shared.seeds import seed_of
@@ -92,7 +92,6 @@ def audit_projection(data: AuditData, asked: ProjectionOptions) -> AuditResult:
     """
     check_independent(data, "The projection audit")
     setting, findings, sample = _prepare(data, asked)
-    below, above = setting.band
     raw: list[Raw] = []
     for pairs in findings:
         setting.say(f"projection: {setting.name} of {', '.join(a.name for a, _ in pairs) or 'own tuple'}")
@@ -103,7 +102,7 @@ def audit_projection(data: AuditData, asked: ProjectionOptions) -> AuditResult:
             raw.append(untestable(setting, pairs, problem, warned))
             continue
         cells, place = _cells(conditions, sample)
-        move = _statistic(conditions, cells, sample, below, above)
+        move = _statistic(conditions, cells, sample, setting.band(conditions.contrasts))
         covariance, laws = _reference(conditions, cells, place, sample, setting.bandwidth)
         solved = Solved(conditions=conditions, cells=cells, place=place, move=move, covariance=covariance, laws=laws)
         raw.append(tell(data, solved, sample, setting, pairs))
@@ -115,24 +114,21 @@ def audit_projection(data: AuditData, asked: ProjectionOptions) -> AuditResult:
     )
 
 
-def _statistic(
-    conditions: Conditions, cells: tuple[Cell, ...], sample: Sample, below: float, above: float
-) -> Projection:
+def _statistic(conditions: Conditions, cells: tuple[Cell, ...], sample: Sample, band: Band) -> Projection:
     """Find the cheapest move; its cost is N times the projection distance."""
-    if conditions.strata:
-        return _equal_rates(conditions, cells, below, above)
+    if conditions.strata and band.even:
+        return _equal_rates(conditions, cells, **band.least)
     now = conditions.value
     side = np.tile([1.0, -1.0], len(conditions.phi))  # 1 - 2 C
     tilt = np.repeat(conditions.phi, 2, axis=0) * side[:, None]  # (2 U, m)
     n = sample.rows
-    low = -now if below == above == 0 else -n * below - now
-    high = -now if below == above == 0 else n * above - now
+    low, high = (-now, -now) if band.closed else (-n * band.below - now, n * band.above - now)
     if tilt.shape[1] == 1 and len(cells) > _MANY_CELLS:
         return _by_rows(conditions, sample, float(low[0]), float(high[0]))
     moved, cost, gap = np.zeros(len(cells)), 0.0, 0.0
     for block in conditions.blocks:
         own = np.flatnonzero(np.any(tilt[:, block] != 0, axis=1))
-        keep = _independent(tilt[np.ix_(own, block)]) if below == above == 0 else np.arange(block.size)
+        keep = _independent(tilt[np.ix_(own, block)]) if band.closed else np.arange(block.size)
         part = project_cells(
             [cells[j] for j in own], tilt[np.ix_(own, block[keep])], low[block[keep]], high[block[keep]]
         )
@@ -240,7 +236,7 @@ def _prepare(data: AuditData, asked: ProjectionOptions) -> tuple[ProjectionSetti
         asked,
         attribute=None if one is None else (one,) if isinstance(one, str) else tuple(one),
         reference=chosen,
-        epsilon=float(asked.epsilon),
+        epsilon=(float(asked.epsilon),) if isinstance(asked.epsilon, int | float) else tuple(map(float, asked.epsilon)),
     )
     return setting, findings, sample
 

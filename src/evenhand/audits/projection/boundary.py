@@ -212,8 +212,7 @@ def _doubts(data: AuditData, measured: BoundaryDistance, how: Distances, stuck: 
     if atom > 1:
         yield (
             f"A jump alone changes the decision of {atom} people, who are all at the distance {how.delta:g}; the limit "
-            "law assumes a continuous distance. A fair design of 500 rows with such a price, 0.5, was rejected in .080 "
-            "of samples at a nominal .05."
+            "law assumes a continuous distance, and the test may reject too often or too seldom."
         )
     if measured.method == "search" and measured.described["excess_high"] > 0.1:
         yield (
@@ -238,8 +237,8 @@ def _from_threshold(data: AuditData) -> Boundary:
             "decision 1, so the score has no margin. Give `distance` or `model`."
         )
     warning = (
-        "The distance is the score's margin, not a distance between people: tests with it rejected fair trees and "
-        "boosted trees in .064 to .074 of samples at a nominal .05, and `how far` is in units of the score."
+        "The distance is the score's margin, not a distance between people: `how far` is in units of the score, and a "
+        "score of few values, such as a tree's, breaks the limit law."
     )
     return Boundary(
         decision=decision,

@@ -123,6 +123,7 @@ class ProjectionEvidence(Evidence):
     """Of the distance to data on which a criterion holds; how distances were made describes itself."""
 
     conditions: tuple[str, ...] | None = None
+    tolerances: tuple[float, ...] | None = None  # of each condition, where they were given one by one
     distance: Mapping[str, Any] | None = None
     wald: WaldTest | None = None
     welch: WelchTest | None = None

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
+from evenhand.arrays import FloatArray
 from evenhand.audits.options import AuditOptions, option
 from evenhand.audits.projection.boundary import Distances, as_distances
 from evenhand.audits.projection.criteria import CRITERIA, Criterion
@@ -53,9 +55,11 @@ class ProjectionOptions(AuditOptions):
         "One-sided: other groups have rates above (below) the reference's by more than epsilon.",
         words=ALTERNATIVES,
     )
-    epsilon: float = option(
+    epsilon: float | Sequence[float] = option(
         0.0,
-        "Tolerated difference of rates under the null hypothesis.",
+        "Tolerated difference of rates under the null hypothesis: one number, or one for each condition in the order "
+        "of the evidence's `conditions`.",
+        kind="float or sequence of float",
         within=(0, 1),
         offer=(0.01, "difference of rates that is tolerated"),
     )
@@ -77,9 +81,11 @@ class ProjectionOptions(AuditOptions):
     )
 
     def check(self) -> None:
-        """Refuse an unknown criterion and an unknown key of `distances`."""
+        """Refuse an unknown criterion, a tolerance out of range and an unknown key of `distances`."""
         if isinstance(self.criterion, str) and self.criterion not in CRITERIA:
             raise UsageError(f"There is no criterion `{self.criterion}`.{near_matches(self.criterion, CRITERIA)}")
+        if not isinstance(self.epsilon, int | float) and not all(0 <= e < 1 for e in self.epsilon):
+            raise UsageError(f"`epsilon` must lie between 0 and 1 for each condition; got {list(self.epsilon)}.")
         as_distances(self.distances)
 
     @property
@@ -87,12 +93,28 @@ class ProjectionOptions(AuditOptions):
         """What is tested."""
         return self.criterion if isinstance(self.criterion, str) else self.criterion.name
 
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Band:
+    """How far below and above 0 each condition may lie; infinite for a side that is free."""
+
+    below: FloatArray  # (m,)
+    above: FloatArray  # (m,)
+
     @property
-    def band(self) -> tuple[float, float]:
-        """How far below and above 0 the conditions may lie under the null hypothesis."""
-        below = math.inf if self.alternative == "greater" else self.epsilon
-        above = math.inf if self.alternative == "less" else self.epsilon
-        return below, above
+    def even(self) -> bool:
+        """Whether all conditions have one tolerance."""
+        return len(set(self.below)) == len(set(self.above)) == 1
+
+    @property
+    def closed(self) -> bool:
+        """Whether no condition has a tolerance."""
+        return not self.below.any() and not self.above.any()
+
+    @property
+    def least(self) -> dict[str, float]:
+        """The smallest tolerance on each side, which the limit law is taken at: it bounds the others."""
+        return {"below": float(self.below.min()), "above": float(self.above.min())}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,3 +123,23 @@ class ProjectionSetting(ProjectionOptions):
 
     attribute: tuple[str, ...] | None
     reference: Mapping[str, str]
+    epsilon: tuple[float, ...]  # one number, or one for each condition
+
+    @property
+    def margin(self) -> float | None:
+        """The largest tolerance; None where there is none."""
+        return max(self.epsilon) or None
+
+    def band(self, conditions: Sequence[str]) -> Band:
+        """Return how far below and above 0 each condition may lie under the null hypothesis."""
+        if len(self.epsilon) not in (1, len(conditions)):
+            raise UsageError(
+                f"`epsilon` has {len(self.epsilon)} values and `{self.name}` has {len(conditions)} conditions here: "
+                f"{'; '.join(conditions)}. Give one value, or one for each condition."
+            )
+        allowed = np.broadcast_to(np.asarray(self.epsilon, dtype=np.float64), (len(conditions),))
+        free = np.full(len(conditions), math.inf)
+        return Band(
+            below=free if self.alternative == "greater" else allowed,
+            above=free if self.alternative == "less" else allowed,
+        )

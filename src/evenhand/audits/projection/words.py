@@ -37,7 +37,7 @@ from evenhand.audits.projection.evidence import (
     WaldTest,
     WelchTest,
 )
-from evenhand.audits.projection.options import ProjectionSetting
+from evenhand.audits.projection.options import Band, ProjectionSetting
 from evenhand.audits.projection.points import feature_changes, find_moves, moved_points
 from evenhand.inference.samples import Draws
 from evenhand.intake.data import AuditData
@@ -52,12 +52,13 @@ _METRICS = {1: "tpr", 0: "fpr", None: "selection_rate"}  # the group audit's nam
 
 def tell(data: AuditData, solved: Solved, sample: Sample, options: ProjectionSetting, asked: Asked) -> Raw:
     """Put the finding and its evidence together."""
-    (below, above), n = options.band, sample.rows
-    conditions, move, laws = solved.conditions, solved.move, solved.laws
+    conditions, move, laws, n = solved.conditions, solved.move, solved.laws, sample.rows
+    band = options.band(conditions.contrasts)
     details = replace(
         _other_tests(data, solved, asked if options.beside else [], sample),
         test="optimal-transport projection, limit law",
         conditions=tuple(conditions.contrasts),
+        tolerances=options.epsilon if len(options.epsilon) > 1 else None,
         values=tuple((conditions.value / n).tolist()),
         warnings=tuple(sample.boundary.warnings),
         distance=dict(sample.boundary.described),
@@ -71,14 +72,14 @@ def tell(data: AuditData, solved: Solved, sample: Sample, options: ProjectionSet
     records, share = moved_share(solved, sample)
     changes = describe_changes(conditions, sample, records, share)
     after = projected_rates(conditions, move.moved)
-    spread = _spread(solved, below, above)
+    spread = _spread(solved, band)
     moves = find_moves(sample.boundary, records)
     evidence = replace(
         details,
         statistic=move.cost,
         gap=move.gap,
         weights=tuple(law.weights.tolist()),
-        threshold=law.threshold(options.alpha, below=below, above=above),
+        threshold=law.threshold(options.alpha, **band.least),
         bandwidth=laws[0][1],
         bandwidth_sensitivity=spread,
         changes=changes,
@@ -99,18 +100,18 @@ def tell(data: AuditData, solved: Solved, sample: Sample, options: ProjectionSet
         groups=conditions.groups,
         estimate=move.cost / n,
         pvalue=spread[0].pvalue,
-        margin=options.epsilon if options.epsilon > 0 else None,
+        margin=options.margin,
         counts=_counts(conditions, sample, changes),
     )
     return Raw(finding=finding, evidence=evidence)
 
 
-def _spread(solved: Solved, below: float, above: float) -> tuple[AtBandwidth, ...]:
+def _spread(solved: Solved, band: Band) -> tuple[AtBandwidth, ...]:
     return tuple(
         AtBandwidth(
             factor=factor,
             bandwidth=bandwidth,
-            pvalue=law.sf(solved.move.cost, below=below, above=above),
+            pvalue=law.sf(solved.move.cost, **band.least),
             weights=tuple(law.weights.tolist()),
         )
         for factor, bandwidth, law in solved.laws
@@ -203,7 +204,7 @@ def untestable(
         options.name,
         groups or named,
         f"{options.name} cannot be tested. {problem}",
-        margin=options.epsilon if options.epsilon > 0 else None,
+        margin=options.margin,
         evidence=evidence,
     )
 

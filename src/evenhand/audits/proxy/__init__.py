@@ -55,7 +55,7 @@ from evenhand.audits.proxy.gap import gap_of
 from evenhand.audits.proxy.options import ProxyOptions, ProxySetting
 from evenhand.audits.proxy.sample import Pair, make_pair
 from evenhand.audits.proxy.weights import CounterfactualWeights, describe, find_weights
-from evenhand.audits.proxy.words import compare, findings, nothing_known, own_note, pair_rows
+from evenhand.audits.proxy.words import findings, nothing_known, own_note, pair_rows, set_against
 from evenhand.audits.reference import references
 from evenhand.errors import DataError
 from evenhand.inference.samples import Draws
@@ -152,7 +152,7 @@ def _audit_group(
     form, say, scorer = setting.form, setting.say, predictions.scorer
     names = (attribute.group_name(code), attribute.group_name(base))
     pair = make_pair(data, attribute, code, base, predictions.h, predictions.score, setting)
-    asked = compare(pair, setting, names)
+    asked = set_against(pair, setting, names)
     note, refused = own_note(asked), nothing_known(asked)
     if refused:
         return refused, None, note
@@ -202,7 +202,7 @@ def weights_of(data: AuditData, asked: ProxyOptions, group: str, reference: str)
     attribute = data.attributes[0]
     code, base = attribute.labels.index(group), attribute.labels.index(reference)
     pair = make_pair(data, attribute, code, base, predictions.h, predictions.score, setting)
-    refused = nothing_known(compare(pair, setting, (group, reference)))
+    refused = nothing_known(set_against(pair, setting, (group, reference)))
     if refused:
         return refused[0].finding.reason
     fits = learn(pair, setting, predictions.scorer, data.features)

@@ -48,7 +48,7 @@ class Comparison:
         return list(zip(self.names, (self.pair.inside, ~self.pair.inside), strict=True))
 
 
-def compare(pair: Pair, options: ProxySetting, names: Names) -> Comparison:
+def set_against(pair: Pair, options: ProxySetting, names: Names) -> Comparison:
     """Set a group against its reference, and count the rows of both and those with outcome 1."""
     asked = Comparison(pair=pair, options=options, names=names, counts={})
     counts = {name: {"rows": int(pair.count[rows].sum())} for name, rows in asked.sides}

@@ -76,7 +76,7 @@ class Edge:
             return ratio_statistic(counts, trials, self.at)
         return score_statistic(counts, trials, [1, -1], np.broadcast_to(self.at, counts.shape[:-1]))
 
-    def restricted(self, x: FloatArray, y: FloatArray, n: int, m: int) -> tuple[FloatArray, FloatArray]:
+    def restricted(self, x: FloatArray, y: FloatArray, n: float, m: float) -> tuple[FloatArray, FloatArray]:
         """Return the most likely rates on this edge."""
         if self.f1:
             return self._by_halving(x, y, n, m)
@@ -96,7 +96,7 @@ class Edge:
         q = np.clip(2 * v * np.cos(angle) - b, np.maximum(-d, 0.0), np.minimum(1 - d, 1.0))
         return np.asarray(np.clip(q + d, 0.0, 1.0)), np.asarray(q)
 
-    def _by_halving(self, x: FloatArray, y: FloatArray, n: int, m: int) -> tuple[FloatArray, FloatArray]:
+    def _by_halving(self, x: FloatArray, y: FloatArray, n: float, m: float) -> tuple[FloatArray, FloatArray]:
         """Return the most likely rates by halving: the likelihood has one top."""
         x, y, _ = np.broadcast_arrays(x, y, self.at)
         ends = [np.broadcast_to(self.turned().first(np.array(end)), x.shape) for end in (0.0, 1.0)]

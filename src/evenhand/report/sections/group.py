@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evenhand.audits.group.evidence import GroupEvidence
-from evenhand.audits.margin import is_ratio, margin_ends
+from evenhand.audits.group.evidence import GroupEvidence, StrataEvidence
+from evenhand.audits.margin import is_ratio, margin_ends, metric_of
 from evenhand.metrics import METRICS
 from evenhand.report.document import Block, Cell, Table, Text, compared, shown
 from evenhand.report.evidence import known
 from evenhand.report.figures import Frame, forest, lines, number
-from evenhand.results import AuditResult, Finding, Interval
+from evenhand.results import AuditResult, Finding, Interval, shown_p
 
+_HOW = {
+    "_conditional": " (within strata)",
+    "_bounds": " (whatever the groups of people whose group is not known)",
+    "_em": " (if it depends on the proxy through the group alone)",
+}
 _MOST_SERIES = 4
 _MOST_LINES = 40
 _WITH = {"highest": "the highest", "rest": "the rest", "overall": "everybody"}
+_MOST_STRATA = 10  # in the table of strata
 
 
 def blocks(result: AuditResult) -> list[Block]:
@@ -36,6 +42,9 @@ def blocks(result: AuditResult) -> list[Block]:
             drawn.append(_forest(measure, [f for f, _ in rows], [e.verdict_interval for _, e in rows]))
             if len(rows) > _MOST_LINES:
                 drawn.append(Text(text=f"The first {_MOST_LINES} of {len(rows)} comparisons are drawn.", kind="note"))
+    for finding, evidence in zip(result.findings, result.evidence, strict=True):
+        if isinstance(evidence, GroupEvidence) and evidence.strata is not None:
+            drawn += _strata(finding, evidence.strata)
     for measure in dict.fromkeys(f.measure for f in result.findings):
         drawn += _thresholds(measure, result)
     return drawn
@@ -62,7 +71,7 @@ def _highest_table(measure: str, attribute: str, compared_: Sequence[tuple[Findi
         missing = (e.shortfall,) if short else ()
         rows.append(_highest_row(f.groups[0], f, e, (f.estimate, *ends), missing, f.verdict))
     rows.sort(key=lambda row: -row[4] if isinstance(row[4], float) and known(row[4]) else 2.0)
-    level = f"{first.interval.level:.0%}" if first.interval else ""
+    level = f"{100 * first.interval.level:.4g}%" if first.interval else ""
     value = "Ratio to the highest" if ratio else "Difference from the highest"
     missing_head = ("People short of the margin",) if short else ()
     return Table(
@@ -106,7 +115,8 @@ def _forest(measure: str, findings: Sequence[Finding], adjusted: Sequence[Interv
         if f.interval is not None
     ]
     level = findings[0].interval.level if findings[0].interval else 0.95
-    caption = f"Point: estimate. Thick line: {level:.0%} interval, of this comparison alone. "
+    point = "the possible value nearest to no disparity" if measure.endswith("_bounds") else "estimate"
+    caption = f"Point: {point}. Thick line: {100 * level:.4g}% interval, of this comparison alone. "
     if any(adjusted):
         caption += "Thin line: the interval at the level at which the verdict was reached. "
     caption += "At 1 the groups are alike." if ratio else "At 0 the groups are alike."
@@ -126,8 +136,51 @@ def _forest(measure: str, findings: Sequence[Finding], adjusted: Sequence[Interv
 
 def _title(measure: str) -> str:
     """Name a metric with what it is, where the catalogue knows it."""
-    name = measure.removesuffix("_ratio")
-    return f"{name}, {METRICS[name].says}" if name in METRICS else name
+    name = metric_of(measure)
+    how = next((said for kind, said in _HOW.items() if measure.endswith(kind)), "")
+    return (f"{name}, {METRICS[name].says}" if name in METRICS else name) + how
+
+
+def _strata(finding: Finding, strata: StrataEvidence) -> list[Block]:
+    """Show a comparison stratum by stratum, the conditional one and the crude one below."""
+    ratio, interval = is_ratio(finding.measure), finding.interval
+    if not strata.largest or interval is None:
+        return []
+    value = "ratio" if ratio else "difference"
+    lines = [
+        *((part.label, part.estimate, part.low, part.high) for part in strata.largest),
+        ("within strata", finding.estimate, interval.low, interval.high),
+        ("without strata", strata.crude, strata.crude_interval.low, strata.crude_interval.high),
+    ]
+    rows = [
+        {"label": label, "estimate": number(at), "low": number(low), "high": number(high)}
+        for label, at, low, high in lines
+    ]
+    name = f"{finding.measure.removesuffix('_conditional')}, {compared(finding.groups)}"
+    caption = f"Point: the {value} in each stratum. Line: {interval.level:.0%} interval, of this stratum alone. "
+    if strata.compared > len(strata.largest):
+        caption += f"The {len(strata.largest)} of {strata.compared:,} strata that count most. "
+    caption += "Below: the weighted mean of all strata with both groups, and the value of everybody without strata."
+    said = f"All {strata.strata:,} strata have rows of both groups."
+    if strata.compared < strata.strata:
+        said = (
+            f"{strata.compared:,} of {strata.strata:,} strata have rows of both groups and {strata.rows_compared:,} of "
+            f"{strata.rows:,} rows are in them; the others carry no information."
+        )
+    if strata.homogeneity is not None:
+        same = strata.homogeneity
+        said += f" Do the strata tell one {value}? Q = {same.statistic:.2f} on {same.df} degrees of freedom, "
+        said += f"p = {shown_p(same.pvalue)}."
+    head = ("Stratum", "First value", "Second value", "First rows", "Second rows", value.capitalize(), "Weight")
+    cells = tuple(
+        (s.label, s.first, s.second, s.first_rows, s.second_rows, s.estimate, s.share)
+        for s in strata.largest[:_MOST_STRATA]
+    )
+    return [
+        forest(f"{name}: stratum by stratum", caption, rows, value=value, none=1.0 if ratio else 0.0, label="Stratum"),
+        Text(text=said, kind="note"),
+        Table(title=f"The strata of {strata.name} that count most: {name}", head=head, rows=cells, folded=True),
+    ]
 
 
 def _thresholds(measure: str, result: AuditResult) -> list[Block]:

@@ -1,0 +1,1 @@
+"""Groups that are missing or only guessed: what the data allow, and what an assumption adds."""
