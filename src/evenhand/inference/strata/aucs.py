@@ -170,7 +170,7 @@ def _areas(v: FloatArray, y: BoolArray, w: FloatArray, c: IntArray, cell: IntArr
     with np.errstate(divide="ignore", invalid="ignore"):
         below = (np.cumsum(z) - z / 2 - before[at]) / q[at]
         above = (p[at] - (np.cumsum(x) - x / 2 - earlier[at])) / p[at]
-        below, above = np.nan_to_num(below), np.nan_to_num(above)
+        below, above = (np.where(np.isfinite(place), place, 0.0) for place in (below, above))
         auc = by_cell(x * below) / p
         sides = [
             np.stack([by_cell(square * place**k) / total**2 for k in range(3)])

@@ -2,7 +2,8 @@
 
 Each rate has its own conditional difference, with its own weights, and a normal deviate for every value of it
 (`strata.rates`). The deviates are squared and added at the split of the value between the rates that suits the
-hypothesis best: in the limit the smallest sum is chi-square of one degree, as that of a profile likelihood.
+hypothesis best: in the limit the smallest sum is chi-square of one degree, as that of a profile likelihood. A ratio is
+asked as the difference that it makes around the mean of both groups.
 """
 
 from __future__ import annotations
@@ -87,8 +88,8 @@ class StratifiedAverage(StratifiedSamples):
         return undefined(_NO_GLOBAL)
 
     def _deviate(self, a: int, b: int, value: float, ratio: bool, draws: Draws) -> float:
-        if ratio:
-            return math.nan
+        if ratio:  # the difference at which the groups have this ratio, around the mean of both
+            value = sum(self.values(a, b)) * (value - 1) / (value + 1)
         gap = value - self.difference(a, b)
         if abs(gap) < 1e-12:
             return 0.0

@@ -248,6 +248,8 @@ class StratifiedValues(StratifiedSamples):
         q, df = spread_test(gaps, covariance)
         if df < 1:
             return undefined("The values do not vary within strata.")
-        lost = ((own**2 / np.maximum(freedom, 1.0)).sum(1) / own.sum(1) ** 2).max()
+        whole = own.sum(1)
+        parts = (own**2 / np.maximum(freedom, 1.0)).sum(1)[whole > 0] / whole[whole > 0] ** 2
+        lost = float(parts.max())
         p = float(special.fdtrc(df, min(1 / lost, 1e12), q / df)) if lost > 0 else float(special.chdtrc(df, q))
         return TestResult(statistic=q, pvalue=p, method="F test of all groups within strata", exact=False)
