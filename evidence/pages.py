@@ -891,7 +891,76 @@ def _sizes(rows: list[Any], *keys: str) -> list[str]:
     return [_pooled(none, *keys, level) for level in ("0.05", "0.01", "0.001")]
 
 
+def watched() -> str:
+    """Say how often a watch gives a false alarm, how soon it gives a right one, and what a batch costs."""
+    stored = json.loads((ROOT / "calibration" / "watch.json").read_text())
+    levels = ("0.05", "0.01", "0.001")
+    nulls = [
+        (
+            line["design"],
+            *(f"{100 * line['alarms'][level] / line['streams']:.2f} %" for level in levels),
+            f"{100 * line['peeked_z_05'] / line['streams']:.0f} %",
+        )
+        for line in stored["null"]
+    ]
+    first = stored["null"][0]
+    head = (
+        f"{first['streams']:,} streams of {first['looks']:,} looks, groups alike",
+        "alarms at 5 %",
+        "at 1 %",
+        "at 0.1 %",
+        "z-test at 5 % at each look",
+    )
+    families = "; ".join(
+        f"{line['any_false_alarm']} of {line['streams']} with {line['with_difference']} true differences among "
+        f"{line['questions']} questions"
+        for line in stored["family"]
+    )
+    ends = stored["intervals"]
+    missed = ", ".join(f"{n} for a {kind}" for kind, n in ends["missed"].items())
+    delay = stored["delay"]
+    rows = [
+        (f"pairs, rates {c['rate']:g} and {c['rate'] + c['gap']:g}", c["ours_median_pairs"], c["chugg_median_pairs"],
+         c["z_test_once_pairs_for_half_power"])
+        for c in delay["pairs"]
+    ]  # fmt: skip
+    rows += [
+        (f"census, {' and '.join(c['groups'])}, pairs", c["ours_median_pairs"], c["chugg_median_pairs"], None)
+        for c in delay["census"]
+    ]
+    rows += [
+        (f"batches of {c['sizes'][0]} and {c['sizes'][1]}, gap {c['gap']:g}", c["ours_median_batches"],
+         c["chugg_median_batches"], None)
+        for c in delay["unequal"]
+    ]  # fmt: skip
+    rows += [
+        (f"a gap of {c['gap']:g} after {c['calm_batches']} calm batches", c["ours_median_batches"],
+         c["chugg_median_batches"], None)
+        for c in stored["drift"]
+    ]  # fmt: skip
+    shown = [(what, *("–" if v is None else f"{v:,.0f}" for v in values)) for what, *values in rows]
+    delay_head = ("median delay until the alarm at 5 %", "Evenhand", "betting on pairs", "z-test looked at once")
+    speed = json.loads((ROOT / "benchmarks" / "watch.json").read_text())["rows"]
+    costs = [
+        (r["what"], f"{1000 * r['ours']:.0f} ms", f"{1000 * r['group_by']:.0f} ms", f"{r['ratio']:.2f}")
+        for r in speed
+        if "ratio" in r
+    ]
+    return (
+        table(head, nulls)
+        + f"\n\nStreams with a false alarm where several questions share the error rate: {families}. Of "
+        f"{ends['streams']} confidence sequences of {ends['looks']} looks those that ever miss the truth: {missed}. "
+        f"Equivalence claimed on the margin itself: {ends['equivalence_on_the_margin']}. A change claimed where there "
+        f"is none: {ends['change_where_none']}.\n\n"
+        + table(delay_head, shown)
+        + "\n\n"
+        + table(("one batch", "counted in", "its group-by alone", "ratio"), costs)
+        + "\n"
+    )
+
+
 PAGES = {
+    "watch": watched,
     "compare": compared,
     "methods": methods,
     "mitigation": mitigation_certificate,

@@ -26,8 +26,10 @@ if _typing.TYPE_CHECKING:
     from evenhand.audits.projection.criteria import Criterion
     from evenhand.change import Change, ChangeVerdict, Comparison, compare
     from evenhand.repair import MitigationResult, mitigate
+    from evenhand.report.bias_audit import BiasAudit, bias_audit
     from evenhand.run import audit
     from evenhand.sizing import PowerResult, power
+    from evenhand.watch import Watch
 
 __version__ = _version("evenhand")
 
@@ -58,6 +60,9 @@ _LATER = {
     **dict.fromkeys(("Change", "ChangeVerdict", "Comparison", "compare"), "evenhand.change"),
     "MitigationResult": "evenhand.repair",
     "mitigate": "evenhand.repair",
+    "Watch": "evenhand.watch",
+    "BiasAudit": "evenhand.report.bias_audit",
+    "bias_audit": "evenhand.report.bias_audit",
 }
 
 
@@ -80,6 +85,7 @@ __all__ = [
     "AuditData",
     "AuditResult",
     "AuditRun",
+    "BiasAudit",
     "Change",
     "ChangeVerdict",
     "Comparison",
@@ -97,7 +103,9 @@ __all__ = [
     "PowerResult",
     "UsageError",
     "Verdict",
+    "Watch",
     "audit",
+    "bias_audit",
     "cell_metric",
     "compare",
     "datasets",

@@ -44,16 +44,16 @@ def written_json(data: Mapping[str, Any], path: str | Path | None) -> str:
     return written(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n", path)
 
 
-def write_all(texts: Mapping[Path, str]) -> None:
-    """Write several text files, or none of them.
+def write_all(texts: Mapping[Path, str | bytes]) -> None:
+    """Write several files, or none of them.
 
-    Each text goes to a temporary file beside its target; only when all are on the disk do they take the
+    Each content goes to a temporary file beside its target; only when all are on the disk do they take the
     targets' places. An interrupt or a full disk while writing leaves the old files, or none.
 
     Parameters
     ----------
-    texts : mapping of Path to str
-        Where each file goes, and its content; folders are made when missing.
+    texts : mapping of Path to str or bytes
+        Where each file goes, and its content, a text as UTF-8; folders are made when missing.
 
     Examples
     --------
@@ -70,8 +70,8 @@ def write_all(texts: Mapping[Path, str]) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
             waiting.append((Path(name), path))
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
+            with os.fdopen(handle, "wb") as file:
+                file.write(text.encode("utf-8") if isinstance(text, str) else text)
                 file.flush()
                 os.fsync(file.fileno())
             os.chmod(name, 0o644)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.audits.options import SHARED, ask, check_names, options_of
+from evenhand.audits.reference import WORDS
 from evenhand.audits.registry import AUDITS
 from evenhand.errors import UsageError, near_matches
 from evenhand.inference.multiplicity import CORRECTIONS
@@ -36,8 +37,9 @@ class Plan:
         Every random draw comes from it. `evenhand.audit` writes the one it used into the run's plan.
     n_resamples : int, optional
         Random permutations where a test is not exact, for all audits that draw them.
-    reference : mapping of str to str
-        The group each attribute's others are compared with, for all audits; by default the largest.
+    reference : mapping of str to str, or str
+        The group each attribute's others are compared with, for all audits; by default the largest. The group audit
+        also takes a word, for one attribute or alone for all: ``"highest"``, ``"rest"``, ``"overall"``.
     data : mapping
         Options of `evenhand.read` and ``model``, so that ``evenhand audit FILE --plan`` needs no other words.
     notes : tuple of str
@@ -58,7 +60,7 @@ class Plan:
     correction: str
     seed: int | None
     n_resamples: int | None
-    reference: Mapping[str, str]
+    reference: Mapping[str, str] | str
     data: Mapping[str, Any]
     sections: Mapping[str, Mapping[str, Any]]
     notes: tuple[str, ...]
@@ -72,7 +74,7 @@ class Plan:
         correction: str = "gatekeeping",
         seed: int | None = None,
         n_resamples: int | None = None,
-        reference: Mapping[str, str] | None = None,
+        reference: Mapping[str, str] | str | None = None,
         data: Mapping[str, Any] | None = None,
         notes: Sequence[str] = (),
         **sections: Mapping[str, Any],
@@ -283,7 +285,14 @@ def _table(key: str, value: Any) -> dict[str, Any]:
     return value
 
 
-def _reference(key: str, value: Any) -> dict[str, str]:
+def _reference(key: str, value: Any) -> dict[str, str] | str:
+    if isinstance(value, str):
+        if value not in WORDS:
+            raise UsageError(
+                f"`reference` is `{value}`; allowed: {', '.join(f'`{word}`' for word in WORDS)}, or a group of each "
+                'attribute, such as `reference = {sex = "Male"}`.'
+            )
+        return value
     if not all(isinstance(label, str) for label in _table(key, value).values()):
         raise UsageError('`reference` takes labels as text, such as `reference = {sex = "Male"}`.')
     return _table(key, value)

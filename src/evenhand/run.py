@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import math
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -13,11 +14,12 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from evenhand.audits.finding import columns_of, not_computable
+from evenhand.audits.finding import Raw, columns_of, not_computable
 from evenhand.audits.group.samples import check_needs
 from evenhand.audits.options import options_of
-from evenhand.audits.reference import references
+from evenhand.audits.reference import groups_among, references
 from evenhand.audits.registry import AUDITS
+from evenhand.audits.suppression import Shareable, known_groups, shareable
 from evenhand.audits.verdict import settle
 from evenhand.errors import DataError, UsageError
 from evenhand.intake import AuditData
@@ -27,7 +29,7 @@ from evenhand.metrics import resolve
 from evenhand.models import AuditedModel, audited_model, load_model
 from evenhand.models.training_rows import training_rows
 from evenhand.plan import Plan, check_fits
-from evenhand.results import AuditResult, AuditRun
+from evenhand.results import AuditResult, AuditRun, Evidence, Finding
 from evenhand.summaries import group_sizes
 
 Progress = Callable[[str], None]
@@ -43,6 +45,7 @@ def audit(
     rng: RngLike = None,
     workers: int = 1,
     progress: Progress | None = None,
+    suppress: int | None = None,
 ) -> AuditRun:
     """Run all audits of a plan on one error budget.
 
@@ -65,6 +68,9 @@ def audit(
         Threads for long draws; the answer does not depend on it.
     progress : callable, optional
         Called with a short text before each piece of work.
+    suppress : int, optional
+        Make a run that may be shared: groups with a count below this number are held back, and further ones so that
+        these cannot be worked out. Only the group audit runs, on the counts that are left.
 
     Returns
     -------
@@ -91,18 +97,29 @@ def audit(
         plan = plan if isinstance(plan, Plan) else Plan.from_toml(plan)
         check_fits(plan, data, model)
     plan = plan.changed(seed=seed_of(plan.seed if rng is None else rng))
-    return perform(plan, data, model, workers=workers, progress=progress)
+    return perform(plan, data, model, workers=workers, progress=progress, suppress=suppress)
 
 
-def perform(plan: Plan, data: AuditData, model: Any, *, workers: int = 1, progress: Progress | None = None) -> AuditRun:
+def perform(
+    plan: Plan,
+    data: AuditData,
+    model: Any,
+    *,
+    workers: int = 1,
+    progress: Progress | None = None,
+    suppress: int | None = None,
+    simultaneous: bool = False,
+) -> AuditRun:
     """Run a plan with a seed whose audits lack nothing: `Plan.default` has chosen them, or `check_fits` has asked.
 
     Parameters
     ----------
     plan, data, model
         As chosen or checked.
-    workers, progress
+    workers, progress, suppress
         As for `audit`.
+    simultaneous : bool
+        Whether the intervals of the group audit hold all together with the confidence that one has otherwise.
 
     Returns
     -------
@@ -116,18 +133,28 @@ def perform(plan: Plan, data: AuditData, model: Any, *, workers: int = 1, progre
     _check_request(plan, data)
     # One thread of linear algebra per worker: more fight for the same cores, and the sums would depend on their number.
     with threadpool_limits(limits=1, user_api="blas"):
-        shared = {"model": model, "workers": workers, "progress": progress}
+        working = {"workers": workers, "progress": progress}
+        if suppress is not None:
+            wanted = _options(plan, "group", data).get("metrics")
+            return _shared_run(plan, shareable(data, wanted, suppress), working, simultaneous)
+        shared = {"model": model, **working, **(_joint_level(plan, known_groups(data)) if simultaneous else {})}
         results = [_run_one(name, plan, data, shared) for name in plan.audits]
     failed = [r for r in results if isinstance(r, DataError)]
     if len(failed) == len(results):
         raise failed[0]
     told = [r if isinstance(r, AuditResult) else _failed(name, r) for name, r in zip(plan.audits, results, strict=True)]
-    settled = settle(told, alpha=plan.alpha, correction=plan.correction)
+    return _settled(plan, told, _describe(data, notes))
+
+
+def _settled(plan: Plan, results: Sequence[AuditResult], described: Mapping[str, Any], *, silent: int = 0) -> AuditRun:
+    """Spend the error budget, also on questions without an answer, and gather what is needed to repeat the run."""
+    asked = [*results, _unanswered(results[0], silent)] if silent else results
+    settled = settle(asked, alpha=plan.alpha, correction=plan.correction)[: len(results)]
     return AuditRun(
         results=tuple(replace(r, interval_at=()) for r in settled),  # what is done with holds on to the data
         plan={**plan.to_dict(), "hash": plan.hash},
         seed=seed_of(plan.seed),
-        data=_describe(data, notes),
+        data=described,
         versions={
             "evenhand": version("evenhand"),
             "numpy": version("numpy"),
@@ -137,11 +164,78 @@ def perform(plan: Plan, data: AuditData, model: Any, *, workers: int = 1, progre
     )
 
 
+def _unanswered(result: AuditResult, number: int) -> AuditResult:
+    """Make findings that show nothing, as many as there were questions whose answer is not looked at."""
+    nothing = 1.0 if any(evidence.equivalence_pvalue is not None for evidence in result.evidence) else None
+    raw = Raw(
+        finding=Finding(audit=result.audit, measure="held back", groups=(), estimate=math.nan, pvalue=1.0),
+        evidence=Evidence(fact="", planning="", equivalence_pvalue=nothing, difference_pvalue=nothing),
+    )
+    return AuditResult(audit=result.audit, **columns_of([raw] * number))
+
+
+def _joint_level(plan: Plan, groups: Mapping[str, int]) -> dict[str, float]:
+    """Return the level at which the intervals of one rate against the highest hold together, by Bonferroni."""
+    return {"level": 1 - plan.alpha / max(sum(n - 1 for n in groups.values()), 1)}
+
+
+def _shared_run(plan: Plan, shared: Shareable, working: Mapping[str, Any], simultaneous: bool) -> AuditRun:
+    """Ask the group audit of published counts, attribute by attribute; other audits rest on single people."""
+    if plan.correction == "max-t":
+        raise UsageError(
+            "`suppress` holds some groups back, and the correction `max-t` needs all of them. Choose `holm`."
+        )
+    left_out = [name for name in plan.audits if name != "group"]
+    notes = [f"Not shared, because it rests on single people: the {name} audit." for name in left_out]
+    plan = plan.changed(audits=("group",), notes=())
+    asked = {**plan.group, "metrics": shared.metrics}
+    if simultaneous:
+        working = {**working, **_joint_level(plan, shared.known)}
+    chosen = _options(plan, "group", shared.parts[0]).get("reference")
+    results = []
+    for name, label in chosen.items() if isinstance(chosen, Mapping) else ():
+        if label in shared.suppressed.get(name, ()):
+            raise UsageError(f"Reference `{name}={label}` is held back by `suppress`. Choose a larger group.")
+    for part in shared.parts:
+        one = {**asked, "reference": chosen}
+        if isinstance(chosen, Mapping):
+            one["reference"] = {a.name: chosen[a.name] for a in part.attributes if a.name in chosen}
+        result = _run_one("group", plan.changed(group=one, reference={}), part, working)
+        if isinstance(result, DataError):
+            raise result
+        results.append(result)
+    described = {
+        "rows_in": shared.rows.rows_in,
+        "rows_used": shared.rows.rows_used,
+        "rows_dropped": dict(shared.rows.dropped),
+        "columns": dict(shared.parts[0].columns),
+        "groups": shared.groups,
+        **dict.fromkeys(("fingerprint", "people"), "not published"),  # a reader could test guesses with a hash
+        "notes": [*shared.notes, *notes],
+        "suppression": shared.to_dict(),
+    }
+    # Questions about groups held back count as asked and not shown: which they are was seen in the data.
+    silent = shared.questions_held_back(pairs=asked.get("compare") == "pairs", together=chosen != "highest")
+    return _settled(plan, [_joined(results)], described, silent=silent)
+
+
+def _joined(results: Sequence[AuditResult]) -> AuditResult:
+    """Make one result of those of several attributes."""
+    first = results[0]
+    return replace(
+        first,
+        findings=tuple(finding for result in results for finding in result.findings),
+        evidence=tuple(evidence for result in results for evidence in result.evidence),
+        interval_at=tuple(maker for result in results for maker in result.interval_at),
+        options={**first.options, "reference": {k: v for r in results for k, v in r.options["reference"].items()}},
+    )
+
+
 def _run_one(name: str, plan: Plan, data: AuditData, shared: Mapping[str, Any]) -> AuditResult | DataError:
     """Ask one audit for findings that are not judged yet."""
     kind = AUDITS[name].options
     given = {**shared, "alpha": plan.alpha, "correction": plan.correction, "rng": plan.seed}
-    given = {k: v for k, v in given.items() if k in options_of(kind)} | _options(plan, name)
+    given = {k: v for k, v in given.items() if k in options_of(kind)} | _options(plan, name, data)
     if "distance" in given:
         given["model"] = None
     try:
@@ -151,11 +245,13 @@ def _run_one(name: str, plan: Plan, data: AuditData, shared: Mapping[str, Any]) 
     return result
 
 
-def _options(plan: Plan, name: str) -> dict[str, Any]:
+def _options(plan: Plan, name: str, data: AuditData) -> dict[str, Any]:
     """Return an audit's options, with those of the whole plan where it has none of its own."""
     options = dict(plan.sections[name])
     for key in ("n_resamples", "reference"):
         value = getattr(plan, key)
+        if key == "reference" and name != "group":
+            value = groups_among(data, value)  # the others compare with one group
         if value not in (None, {}) and key not in options and key in options_of(AUDITS[name].options):
             options[key] = value
     return options
@@ -176,7 +272,7 @@ def _check_request(plan: Plan, data: AuditData) -> None:
                 "row: it looks like an identifier. Leave it out of `groups`, or cut a numeric column with `cuts`."
             )
     for name in plan.audits:
-        options = _options(plan, name)
+        options = _options(plan, name, data)
         if name == "group" and options.get("metrics") is not None:
             for metric in resolve(options["metrics"]):
                 check_needs(metric, data)
@@ -184,7 +280,7 @@ def _check_request(plan: Plan, data: AuditData) -> None:
         for one in [asked] if isinstance(asked, str) else asked or ():
             data.attribute(one)
         if isinstance(options.get("reference"), Mapping):
-            references(data, options["reference"])
+            references(data, groups_among(data, options["reference"]) if name == "group" else options["reference"])
 
 
 def decided(data: AuditData, model: AuditedModel) -> tuple[AuditData, list[str]]:

@@ -16,6 +16,7 @@ NAMES = [
     "AuditData",
     "AuditResult",
     "AuditRun",
+    "BiasAudit",
     "Change",
     "ChangeVerdict",
     "Comparison",
@@ -33,12 +34,14 @@ NAMES = [
     "PowerResult",
     "UsageError",
     "Verdict",
+    "Watch",
     "audit",
     "audit_group",
     "audit_individual",
     "audit_projection",
     "audit_proxy",
     "audit_tail",
+    "bias_audit",
     "cell_metric",
     "compare",
     "datasets",
@@ -71,6 +74,7 @@ OPTIONAL = [
     "onnxruntime",
     "skops",
     "matplotlib",
+    "openpyxl",
 ]
 SLOW = ["duckdb", "narwhals", "scipy.stats", "scipy.optimize", "click", "evenhand.report"]
 

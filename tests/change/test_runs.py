@@ -89,3 +89,10 @@ def test_history_in_the_order_of_writing(tmp_path: Path, capsys: pytest.CaptureF
     assert "disparity" in capsys.readouterr().out
     assert command(["history", str(tmp_path / "nothing")]) == 2
     assert command(["compare", str(tmp_path / "b"), str(tmp_path / "a"), "--out", str(tmp_path / "two")]) == 0
+
+
+def test_runs_made_to_be_shared_are_not_compared():
+    people = eh.datasets.planted(rows=4000, rng=0)
+    shared, plain = eh.audit(people, rng=0, suppress=10), eh.audit(people, rng=0)
+    with pytest.raises(eh.DataError, match="Run `b` was made to be shared"):
+        compare_runs(plain, shared)

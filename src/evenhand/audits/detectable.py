@@ -141,7 +141,7 @@ def plan_pair(
     if design is None:
         return "", SampleSize()
     rows = (float(samples.counts[a]["rows"]), float(samples.counts[b]["rows"]))
-    values = (float(samples.estimate[a]), float(samples.estimate[b]))
+    values = samples.values(a, b)
     below, above = detectable(design, rows, values[1], alpha, POWER)
     # In the direction of what was seen; in the other one where no possible value there would have been shown.
     first, second = (above, below) if values[0] >= values[1] else (below, above)

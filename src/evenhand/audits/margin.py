@@ -121,7 +121,7 @@ def is_ratio(measure: str) -> bool:
 
     Examples
     --------
-    >>> is_ratio("fnr"), is_ratio("fnr_ratio"), is_ratio("fnr_ratio_global"), is_ratio("fnr_ratio_bounds")
+    >>> is_ratio("fnr"), is_ratio("fnr_ratio"), is_ratio("fnr_ratio_global"), is_ratio("fnr_ratio_conditional_global")
     (False, True, True, True)
     """
     return without_form(measure).endswith("_ratio")

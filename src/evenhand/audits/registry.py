@@ -105,6 +105,24 @@ _ROWS = (
                 margin="The difference (or the ratio) lies inside the margin.",
             ),
             Hypothesis(
+                measure="comparison with highest",
+                null="No group has a higher rate than this one, whichever group that is.",
+                margin="The rate is at least so much of every other group's (or at most so much below it).",
+                on_request=True,
+            ),
+            Hypothesis(
+                measure="comparison with rest",
+                null="The group has the same value of the metric as all other groups together.",
+                margin="The difference (or the ratio) lies inside the margin.",
+                on_request=True,
+            ),
+            Hypothesis(
+                measure="comparison with overall",
+                null="The group has the same value of the metric as everybody, so the same as all others.",
+                margin="The difference from everybody (or the ratio) lies inside the margin, at the group's share.",
+                on_request=True,
+            ),
+            Hypothesis(
                 measure="aod_abs",
                 null="Both groups have the same tpr, and both have the same fpr.",
                 margin="The mean of the absolute differences of tpr and fpr is at most the margin.",
@@ -114,6 +132,12 @@ _ROWS = (
                 measure="global",
                 null="All groups of the attribute have the same value of the metric.",
                 margin="No two groups differ by more than the margin.",
+            ),
+            Hypothesis(
+                measure="conditional",
+                null="Within strata both groups have the same value, on the weighted mean over the strata.",
+                margin="The conditional difference (or ratio) lies inside the margin.",
+                on_request=True,
             ),
             Hypothesis(
                 measure="bounds",
@@ -140,10 +164,12 @@ _ROWS = (
             "had one rate, at the rate for which that is most often. The interval holds the differences (or ratios) "
             "that the same test does not reject. Other metrics are divided by their standard error first, so that "
             "groups may differ in size and spread, and compared with what chance gives: by permuting group labels, or "
-            "by a limit law where its error is negligible. The evidence of each finding names its test. Rows must be "
-            "independent: the same person twice, or households, break the tests."
+            "by a limit law where its error is negligible. With strata a group is compared with the reference within "
+            "strata only: rates by permuting labels within strata, all permutations summed, and the score interval "
+            "over strata. The evidence of each finding names its test. Rows must be independent: the same person "
+            "twice, or households, break the tests."
         ),
-        sources=("diciccio2020", "chung2013", "delong1988", "miettinen1985", "phipson2010"),
+        sources=("diciccio2020", "chung2013", "delong1988", "miettinen1985", "mantel1959", "phipson2010"),
     ),
     Audit(
         name="projection",

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import special
 
 from evenhand.arrays import AnyArray, FloatArray
-from evenhand.audits.group.max_t import influence
+from evenhand.audits.group.influence import influence
 from evenhand.audits.group.samples import row_values, samples_of
 from evenhand.change.sides import Sides
 from evenhand.inference.means import MeanSamples
@@ -30,7 +30,7 @@ from evenhand.summaries import Sums
 FEWEST = 10
 
 _DENOMINATORS = ((0, 1, 2, 3), (2, 3), (0, 1))  # those that do not depend on the decision
-_INSTEAD = {"di": "spd", "aod_abs": "aod", "calibration_error": "mean_residual"}
+_INSTEAD = {"di": "spd", "aod_abs": "aod", "calibration_error": "mean_residual", "scoring_rate": "mean_score"}
 
 
 class Own(NamedTuple):

@@ -19,6 +19,7 @@ from evenhand.cli.mitigate import mitigate_command
 from evenhand.cli.plan import plan_command
 from evenhand.cli.power import power_command
 from evenhand.cli.reproduce import reproduce_command
+from evenhand.cli.watch import watch_command
 from evenhand.cli.wording import spoken
 from evenhand.errors import EvenhandError
 from evenhand.results import printable
@@ -36,6 +37,7 @@ cli.add_command(power_command)
 cli.add_command(mitigate_command)
 cli.add_command(compare_command)
 cli.add_command(history_command)
+cli.add_command(watch_command)
 cli.add_command(demo_command)
 cli.add_command(reproduce_command)
 cli.add_command(datasets_command)

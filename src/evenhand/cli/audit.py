@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
+from evenhand.audits.reference import WORDS
 from evenhand.cli.gate import check_gates, met, parse_gates
-from evenhand.cli.output import keep, progress, show, write
+from evenhand.cli.output import keep, progress, show, table_makers, write
 from evenhand.cli.reading import data_options, listed, open_data, pairs, said_of_data
 from evenhand.errors import UsageError
 from evenhand.plan import Plan, check_fits
 from evenhand.report import compose
+from evenhand.report.bias_audit import BiasAudit, bias_plan
+from evenhand.report.bias_audit.page import FORMS
 from evenhand.report.drawing import prepare
 from evenhand.results import printable
 from evenhand.run import perform
@@ -23,7 +26,12 @@ from evenhand.run import perform
 @click.command("audit")
 @click.argument("file", type=click.Path(path_type=Path))
 @data_options
-@click.option("--reference", multiple=True, metavar="COLUMN=LABEL", help="Group the others are compared with.")
+@click.option(
+    "--reference",
+    multiple=True,
+    metavar="COLUMN=LABEL",
+    help="Group the others are compared with; or `highest`, `rest` or `overall`.",
+)
 @click.option("--metrics", help="Metrics, separated by commas.")
 @click.option("--audits", help="Audits, separated by commas.  [default: all that the columns and the model allow]")
 @click.option("--compare", type=click.Choice(["reference", "pairs"]), help="With the reference, or all pairs.")
@@ -37,6 +45,9 @@ from evenhand.run import perform
 @click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Threads.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("evenhand-report"), show_default=True,
               help="Folder for the results.")  # fmt: skip
+@click.option("--format", "form", type=click.Choice(["report", *FORMS]), default="report", show_default=True,
+              help="A report of all audits, or bias-audit tables with CSV and Excel beside them.")  # fmt: skip
+@click.option("--suppress", type=int, metavar="N", help="Make results that may be shared: no count below N is in them.")
 @click.option("--fail-on", multiple=True, metavar="[AUDIT:][METRIC:]VERDICT", help="Exit code 3 when met.")
 @click.option("--quiet", is_flag=True, help="No progress, no table.")
 def audit_command(file: Path, **words: Any) -> int:
@@ -47,18 +58,32 @@ def audit_command(file: Path, **words: Any) -> int:
     check_folder(words["out"])
     prepare()
     data, model = open_data(file, asked.data, words)
-    if base is None and not words["audits"]:
+    if words["form"] in FORMS:
+        asked = bias_plan(asked, data)
+        check_fits(asked, data, model)
+    elif base is None and not words["audits"]:
         asked = Plan.default(data, model, base=asked)
     else:
         check_fits(asked, data, model)
     check_gates(gates, asked, data)
     with progress(words["quiet"]) as tell:
-        run = perform(asked, data, model, workers=words["workers"], progress=tell)
+        together = words["form"] in FORMS
+        run = perform(
+            asked,
+            data,
+            model,
+            workers=words["workers"],
+            progress=tell,
+            suppress=words["suppress"],
+            simultaneous=together,
+        )
     keep(run, words["out"])
-    page = compose(run)
+    audit = BiasAudit.of_run(run, data, words["form"]) if together else None
+    page = compose(run) if audit is None else audit.page
     if not words["quiet"]:
-        show(run, page)
-    write(page, words["out"], fails=(lambda f: any(g.met_by(f) for g in gates)) if gates else None)
+        show(run, page, None if audit is None else str(audit))
+    fails = (lambda f: any(g.met_by(f) for g in gates)) if gates else None
+    write(page, words["out"], fails=fails, more=table_makers(audit))
     broken = met(gates, run)
     for sentence in broken:
         click.echo(f"evenhand: {printable(sentence)}", err=True)
@@ -83,8 +108,7 @@ def _asked(words: Mapping[str, Any], base: Plan) -> Plan:
         "margin": _number(words["margin"]),
     }
     tables = {
-        "reference": pairs("--reference", words["reference"]),
-        "data": said_of_data(words),
+        "data": {**_pack_defaults(words, base), **said_of_data(words)},
         "group": {key: value for key, value in group.items() if value is not None},
     }
     parts = {
@@ -93,9 +117,34 @@ def _asked(words: Mapping[str, Any], base: Plan) -> Plan:
         "correction": words["correction"] or None,
         "seed": 0 if words["seed"] is None and base.seed is None else words["seed"],
         "n_resamples": words["resamples"],
+        "reference": _reference(words["reference"], base),
         **{name: {**getattr(base, name), **said} if said else None for name, said in tables.items()},
     }
     return base.changed(**{name: part for name, part in parts.items() if part is not None})
+
+
+def _reference(items: Sequence[str], base: Plan) -> Mapping[str, str] | str | None:
+    """Read references: a word alone for all attributes, or labels over those of the plan."""
+    alone = [item for item in items if item in WORDS]
+    if alone and len(items) > 1:
+        raise UsageError(
+            f"`--reference {alone[0]}` is for all attributes, and there is more than one `--reference`. Write "
+            f"`--reference COLUMN={alone[0]}` for one of them."
+        )
+    if alone or not items:
+        return alone[0] if alone else None
+    named = {} if isinstance(base.reference, str) else base.reference
+    return {**named, **pairs("--reference", items)}
+
+
+def _pack_defaults(words: Mapping[str, Any], base: Plan) -> dict[str, Any]:
+    """Return how bias-audit tables are read where nothing else was said: crossed, with the unknown counted."""
+    if words["form"] not in FORMS:
+        return {}
+    crossed = len(words["groups"] or base.data.get("groups", ())) > 1
+    return {
+        key: value for key, value in {"missing": "unknown", "intersections": crossed}.items() if key not in base.data
+    }
 
 
 def _number(text: str | None) -> float | str | None:

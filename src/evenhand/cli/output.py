@@ -6,7 +6,7 @@ import shutil
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,14 @@ import click
 from evenhand.cli.wording import spoken
 from evenhand.errors import DataError, EvenhandWarning
 from evenhand.files import write_all, write_atomic
+from evenhand.report.bias_audit import BiasAudit
 from evenhand.report.document import Document
 from evenhand.report.html import html_page
 from evenhand.report.junit import Fails, junit_suites
 from evenhand.report.markdown import markdown_page
 from evenhand.results import AuditRun, Verdict, printable
 
+_TABLES = ("bias-audit.csv", "bias-audit.xlsx")
 _STYLES: dict[str, dict[str, Any]] = {
     Verdict.DISPARITY: {"fg": "red", "bold": True},
     Verdict.EQUIVALENT: {"fg": "green", "bold": True},
@@ -29,8 +31,8 @@ _STYLES: dict[str, dict[str, Any]] = {
 }
 
 
-def show(run: AuditRun, page: Document) -> None:
-    """Print a run: rows used, the table of findings, the main ones in words, the count of verdicts."""
+def show(run: AuditRun, page: Document, table: str | None = None) -> None:
+    """Print a run: rows used, the table of findings or another one, the main ones in words, the count of verdicts."""
     data = run.data
     click.echo(f"Rows: {data['rows_in']:,} in, {data['rows_used']:,} used.")
     for reason, number in data["rows_dropped"].items():
@@ -38,7 +40,7 @@ def show(run: AuditRun, page: Document) -> None:
     for note in data["notes"]:
         click.echo(f"  {printable(spoken(note))}")
     click.echo()
-    for line in str(run).splitlines():
+    for line in (str(run) if table is None else table).splitlines():
         verdict = line.rsplit(" ", 1)[-1]
         click.echo(line.removesuffix(verdict) + click.style(verdict, **_STYLES.get(verdict, {})))
     if any(f.verdict is Verdict.EQUIVALENT for f in run.findings):
@@ -65,7 +67,18 @@ def keep(run: AuditRun, folder: Path) -> None:
     write_atomic(folder / "findings.json", run.to_json())
 
 
-def write(page: Document, folder: Path, *, fails: Fails | None = None) -> None:
+def table_makers(audit: BiasAudit | None) -> dict[str, Callable[[], str | bytes]]:
+    """Return the files that bias-audit tables have beside the report, each with what makes it."""
+    return {} if audit is None else dict(zip(_TABLES, (audit.to_csv, audit.to_xlsx), strict=True))
+
+
+def write(
+    page: Document,
+    folder: Path,
+    *,
+    fails: Fails | None = None,
+    more: Mapping[str, Callable[[], str | bytes]] | None = None,
+) -> None:
     """Write the report, Markdown and JUnit beside ``findings.json``, and say where.
 
     A page of another run never stays beside the numbers.
@@ -78,21 +91,24 @@ def write(page: Document, folder: Path, *, fails: Fails | None = None) -> None:
         Where the numbers are.
     fails : callable, optional
         Which findings JUnit counts as failures; those with a disparity by default.
+    more : mapping of str to callable, optional
+        Names of further files, each with what makes its content.
     """
-    makers: dict[str, Callable[[], str]] = {
+    makers: dict[str, Callable[[], str | bytes]] = {
         "report.html": lambda: html_page(page),
         "report.md": lambda: markdown_page(page),
         "junit.xml": lambda: junit_suites(page, fails),
+        **(more or {}),
     }
     try:
         made = {folder / name: text for name, make in makers.items() if (text := _made(name, make)) is not None}
         write_all(made)
     except OSError as error:
-        _remove(folder, makers)
+        _remove(folder, (*makers, *_TABLES))
         raise DataError(
             f"The numbers are in `{folder / 'findings.json'}`; the report was not written: {error.strerror or error}."
         ) from None
-    _remove(folder, [name for name in makers if folder / name not in made])
+    _remove(folder, [name for name in (*makers, *_TABLES) if folder / name not in made])
     first, *others = [path.name for path in made] + ["findings.json"]
     beside = f", and {' and '.join([', '.join(others[:-1]), others[-1]] if others[1:] else others)} beside it"
     click.echo(f"Wrote {folder / first}{beside if others else ''}")
@@ -105,8 +121,8 @@ def write_page(page: Document, folder: Path, *, beside: Iterable[str] = ()) -> N
     click.echo(f"Wrote {folder / 'report.html'}, with {', '.join(['report.md', *beside])} beside it")
 
 
-def _made(name: str, make: Callable[[], str]) -> str | None:
-    """Make one file's text; what goes wrong in it is said and costs only this file."""
+def _made(name: str, make: Callable[[], str | bytes]) -> str | bytes | None:
+    """Make one file's content; what goes wrong in it is said and costs only this file."""
     try:
         with warnings.catch_warnings(record=True, action="ignore") as said:
             warnings.simplefilter("always", EvenhandWarning)

@@ -4,6 +4,7 @@ from evenhand.generators.adapter import Generator, make_generator
 from evenhand.generators.ctgan import CTGAN
 from evenhand.generators.extend import extend_tail
 from evenhand.generators.light import IndependentSampler, LightSampler
+from evenhand.generators.printed import PrintedFit, printed_algorithm
 from evenhand.generators.realism import downstream_f1, realism
 from evenhand.generators.tvae import TVAE
 
@@ -13,8 +14,10 @@ __all__ = [
     "Generator",
     "IndependentSampler",
     "LightSampler",
+    "PrintedFit",
     "downstream_f1",
     "extend_tail",
     "make_generator",
+    "printed_algorithm",
     "realism",
 ]

@@ -97,6 +97,10 @@ class Samples(ABC):
         """Say which of these samples have no value; empty where all have one."""
         return " ".join(f"A group {why}." for why in dict.fromkeys(self.reason[k] for k in members) if why)
 
+    def values(self, a: int, b: int) -> tuple[float, float]:
+        """Return the values of two samples that are compared: their own, unless a class says otherwise."""
+        return float(self.estimate[a]), float(self.estimate[b])
+
     def difference(self, a: int, b: int) -> float:
         """Return the difference that is tested: of the values, unless a class says otherwise."""
         return float(self.estimate[a]) - float(self.estimate[b])

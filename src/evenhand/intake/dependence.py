@@ -30,10 +30,12 @@ _SHARE = 0.1  # share of rows that must be repeats
 _ENOUGH = 50_000  # rows from which a column's own distribution is learnt
 _BEYOND = 50.0  # pairs of equal rows must be so many times as frequent as by chance
 
-_ADVICE = (
-    "Every test takes each row for one person: rows of the same people make p-values too small and intervals too "
-    "narrow. Keep one row per person, or count identical people with frequency weights."
+_WARNING = (
+    "every test takes each row for one person, and rows of the same people make p-values too small and intervals too "
+    "narrow."
 )
+_OTHERWISE = "keep one row per person, or count identical people with frequency weights."
+_ADVICE = f"E{_WARNING[1:]} Name the column that tells people apart with `cluster`, {_OTHERWISE}"
 
 
 def identifier_names(names: Sequence[str], options: Options) -> list[str]:
@@ -80,7 +82,7 @@ def identifier_note(name: str, rows: int, people: int) -> str | None:
         return None
     return (
         f"Column `{name}` looks like an identifier of people and has {count_of(people, 'value')} in {rows:,} rows. "
-        f"If several rows are about one person: {_ADVICE[0].lower()}{_ADVICE[1:]}"
+        f'If several rows are about one person: {_WARNING} Say `cluster="{name}"`, {_OTHERWISE}'
     )
 
 

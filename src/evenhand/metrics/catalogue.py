@@ -109,6 +109,13 @@ _ROWS = (
         better="lower",
         says="distance between scores and outcome rates over ten score bins",
     ),
+    Metric(
+        name="scoring_rate",
+        kind="scoring",
+        needs=("score",),
+        outcome="any",
+        says="share of the group with a score above the median of everybody's",
+    ),
     _mean("mean_score", "score", "mean score", needs=("score",), outcome="any", low=-math.inf),
     _mean("mae", "absolute_error", "mean absolute difference of score and outcome", outcome="any", better="lower"),
     _mean("mse", "squared_error", "mean squared difference of score and outcome", outcome="any", better="lower"),

@@ -26,7 +26,7 @@ class Metric:
     ----------
     name : str
         As used in calls, findings and the report.
-    kind : {"rate", "table", "gaps", "mean", "auc", "calibration", "rows"}
+    kind : {"rate", "scoring", "table", "gaps", "mean", "auc", "calibration", "rows"}
         Which inference serves it.
     needs : tuple of str
         Roles it reads: ``"outcome"``, ``"decision"``, ``"score"``.

@@ -93,6 +93,11 @@ SOURCES: dict[str, Source] = {
         "Comparative analysis of two rates",
         "Statistics in Medicine 4, 213–226, 1985",
     ),
+    "mantel1959": Source(
+        "N. Mantel, W. Haenszel",
+        "Statistical aspects of the analysis of data from retrospective studies of disease",
+        "Journal of the National Cancer Institute 22, 719–748, 1959",
+    ),
     "hosking1987": Source(
         "J. R. M. Hosking, J. R. Wallis",
         "Parameter and quantile estimation for the generalized Pareto distribution",
@@ -157,9 +162,53 @@ SOURCES: dict[str, Source] = {
         "Optimization of conditional value-at-risk",
         "Journal of Risk 2, 21–41, 2000",
     ),
+    "nyc2023": Source(
+        "New York City Department of Consumer and Worker Protection",
+        "Automated employment decision tools",
+        "Rules of the City of New York, title 6, chapter 5, subchapter T, § 5-300 to § 5-304, 2023",
+        "https://codelibrary.amlegal.com/codes/newyorkcity/latest/NYCrules/0-0-0-138530",
+    ),
+    "eeoc1978": Source(
+        "Equal Employment Opportunity Commission, Civil Service Commission, Department of Labor, Department of Justice",
+        "Uniform guidelines on employee selection procedures",
+        "Code of Federal Regulations, title 29, part 1607, 1978",
+        "https://www.ecfr.gov/current/title-29/subtitle-B/chapter-XIV/part-1607",
+    ),
     "hartigan1969": Source(
         "J. A. Hartigan",
         "Using subsample values as typical values",
         "Journal of the American Statistical Association 64, 1303–1317, 1969",
+    ),
+    "turner2021": Source(
+        "R. Turner, A. Ly, P. Grünwald",
+        "Generic E-variables for exact sequential k-sample tests that allow for optional stopping",
+        "2021",
+        "https://arxiv.org/abs/2106.02693",
+    ),
+    "waudbysmith2024": Source(
+        "I. Waudby-Smith, A. Ramdas",
+        "Estimating means of bounded random variables by betting",
+        "Journal of the Royal Statistical Society B 86, 1–27, 2024",
+        "https://arxiv.org/abs/2010.09686",
+    ),
+    "fan2015": Source(
+        "X. Fan, I. Grama, Q. Liu",
+        "Exponential inequalities for martingales with applications",
+        "Electronic Journal of Probability 20, 1–22, 2015",
+    ),
+    "vovk2021": Source(
+        "V. Vovk, R. Wang",
+        "E-values: calibration, combination and applications",
+        "Annals of Statistics 49, 1736–1754, 2021",
+        "https://arxiv.org/abs/1912.06116",
+    ),
+    "herbster1998": Source(
+        "M. Herbster, M. K. Warmuth", "Tracking the best expert", "Machine Learning 32, 151–178, 1998"
+    ),
+    "chugg2023": Source(
+        "B. Chugg, S. Cortes-Gomez, B. Wilder, A. Ramdas",
+        "Auditing fairness by betting",
+        "Advances in Neural Information Processing Systems, 2023",
+        "https://arxiv.org/abs/2305.17570",
     ),
 }

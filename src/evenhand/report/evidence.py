@@ -62,7 +62,8 @@ def has_null(finding: Finding, evidence: Evidence) -> bool:
     """Say whether what chance alone gives can be drawn: it was drawn at random, or it is known exactly."""
     if evidence.null is not None:
         return known(evidence.statistic)
-    return bool(evidence.exact) and _trials(finding) is not None
+    within = finding.measure.endswith("_conditional")  # the counts of everybody say nothing about shuffles in strata
+    return bool(evidence.exact) and not within and _trials(finding) is not None
 
 
 def _trials(finding: Finding) -> tuple[list[int], list[int]] | None:

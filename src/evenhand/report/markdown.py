@@ -18,7 +18,11 @@ def markdown_page(page: Document) -> str:
     page = shorten(page, Detail())
     parts = [f"# {_inert(page.title)}", f"**{_inert(page.headline)}**", *(_block(item) for item in page.summary)]
     for chapter in page.chapters:
-        parts += [f"## {chapter.title}", f"*{chapter.question}*", *(_block(item) for item in chapter.blocks)]
+        parts += [
+            f"## {_inert(chapter.title)}",
+            f"*{_inert(chapter.question)}*",
+            *(_block(item) for item in chapter.blocks),
+        ]
     for section in page.sections:
         parts += [f"## {section.audit.capitalize()}", f"*{section.question}*"]
         parts += [f"- {_inert(answer)}" for answer in section.answers]

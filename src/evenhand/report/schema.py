@@ -83,7 +83,7 @@ def _plan() -> dict[str, Any]:
 
 def _data() -> dict[str, Any]:
     counts = {"type": "object", "additionalProperties": {"type": "integer"}}
-    return _object(
+    always = _object(
         rows_in={"type": "integer", "minimum": 0},
         rows_used={"type": "integer", "minimum": 0},
         rows_dropped=counts,
@@ -93,6 +93,12 @@ def _data() -> dict[str, Any]:
         people={"type": "string"},
         notes=_TEXTS,
     )
+    suppression = _closed(
+        threshold={"type": "integer", "minimum": 2},
+        groups={"type": "object", "additionalProperties": _TEXTS},
+        cells={"type": "integer", "minimum": 0},
+    )
+    return {**always, "properties": {**always["properties"], "suppression": suppression}}
 
 
 def _finding() -> dict[str, Any]:

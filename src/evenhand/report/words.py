@@ -84,6 +84,7 @@ def tested(run: AuditRun) -> Table:
     """
     ran = [result.audit for result in run.results]
     there = {finding.measure for finding in run.findings}
+    there |= {f"comparison with {finding.groups[-1].rpartition('=')[2]}" for finding in run.findings if finding.groups}
     return Table(
         title="What is assumed until the data speak against it",
         head=("Audit", "Finding", "Without a margin", "With a margin", "Margin by default"),

@@ -15,7 +15,7 @@ from evenhand.reproductions.paper import Claim, Item, Paper, Parts, Stored, run_
 __all__ = ["KEYS", "Claim", "Item", "Outcome", "Paper", "load_paper", "reproduce", "stored_results"]
 
 #: The papers, as the bibliography calls them.
-KEYS = ("diciccio2020", "maity2021", "si2021", "wang2019")
+KEYS = ("diciccio2020", "maity2021", "monjezi2025", "si2021", "wang2019")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

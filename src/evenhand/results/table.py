@@ -163,6 +163,8 @@ def shown_margin(finding: Finding) -> str:
         return ""
     if finding.audit == "group" and without_form(finding.measure).endswith("_ratio"):
         low, high = sorted((finding.margin, 1 / finding.margin))
+        if finding.groups[-1].endswith("=highest"):
+            high = 1.0  # nothing is higher
         return f"{low:.4g} to {high:.4g}"
     return f"{finding.margin:g}"
 

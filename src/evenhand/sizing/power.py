@@ -170,6 +170,8 @@ def _assumed(
             )
         shape = "balanced" if metric in (METRICS["balanced_accuracy"], METRICS["aod"]) else metric.kind
         cells = () if metric.kind != "rate" else metric.denominator
+        if metric.kind == "scoring":  # a share of everybody, as the selection rate is
+            shape, cells = "rate", METRICS["selection_rate"].denominator
         limits = (metric.low, metric.high)
         design = assumed_design(metric.name, shape, cells, given, f1=metric.transform == "f1", limits=limits)
         yield metric.name, names, sizes, assumed, design

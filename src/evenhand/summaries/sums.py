@@ -65,6 +65,7 @@ class Sums:
         self.data = data
         self._tables: dict[str, IntArray] = {}
         self._weighted: dict[str, WeightedTable] = {}
+        self._in_strata: dict[str, IntArray] = {}
         self._sorted: tuple[str, SortedRecords] | None = None
 
     @functools.cached_property
@@ -89,6 +90,23 @@ class Sums:
         n = len(attribute.labels)
         sums = np.bincount(4 * attribute.codes + self.cells, weights=amounts, minlength=4 * n)
         return np.asarray(sums, dtype=np.float64).reshape(n, 4)
+
+    def confusion_in_strata(self, attribute: Attribute) -> IntArray:
+        """Count rows by group, stratum, outcome and decision, shape (groups, strata, 4)."""
+        key = attribute.name
+        if key not in self._in_strata:
+            parts = [self.in_strata(attribute, self.data.count * (self.cells == cell)) for cell in range(4)]
+            self._in_strata[key] = np.stack(parts, -1).astype(np.int64)
+        return self._in_strata[key]
+
+    def in_strata(self, attribute: Attribute, amounts: AnyArray) -> FloatArray:
+        """Add up an amount per record by group and stratum, shape (groups, strata)."""
+        strata = self.data.strata
+        assert strata is not None
+        shape = (len(attribute.labels), len(strata.labels))
+        place = attribute.codes * shape[1] + strata.codes
+        sums = np.bincount(place, weights=amounts, minlength=shape[0] * shape[1])
+        return np.asarray(sums, dtype=np.float64).reshape(shape)
 
     def by_value(self, name: str, make: Callable[[], FloatArray]) -> SortedRecords:
         """Sort the records by a value for all attributes; the last one asked for, by its name, is kept."""

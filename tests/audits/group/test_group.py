@@ -75,11 +75,15 @@ def test_ratio_has_the_pvalue_of_the_difference():
     assert ratio.estimate < 1
 
 
-def test_ratio_to_a_rate_of_zero_is_not_computable():
-    data = eh.AuditData.from_arrays(decision=[0, 0, 0, 1, 0, 1], groups={"g": list("aaabbb")})
+def test_ratio_of_two_rates_of_zero_is_not_computable_and_one_to_zero_has_a_lower_limit():
+    data = eh.AuditData.from_arrays(decision=[0, 0, 0, 0, 0, 0], groups={"g": list("aaabbb")})
     finding = eh.audit_group(data, metrics=["selection_rate"], reference="a", ratio=True, rng=0)[0]
     assert finding.verdict == "not_computable"
     assert "is 0" in finding.reason
+    data = eh.AuditData.from_arrays(decision=[0, 0, 0, 1, 0, 1], groups={"g": list("aaabbb")})
+    finding = eh.audit_group(data, metrics=["selection_rate"], reference="a", ratio=True, rng=0)[0]
+    assert finding.verdict == "inconclusive"
+    assert finding.interval.high == np.inf
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evenhand.audits.group.max_t import influence
+from evenhand.audits.group.influence import influence
 from evenhand.audits.group.samples import samples_of
 from evenhand.intake import AuditData
 from evenhand.metrics import METRICS

@@ -5,7 +5,9 @@ Hypotheses
     (the weak null of the paper); of the mean absolute odds difference, H0: tpr is equal and so is fpr. Several groups
     are compared with a reference or in all pairs, and one global test per metric asks whether all groups agree. With a
     margin, H0 is that the difference (or ratio) lies inside it; of the global finding, that no two groups are farther
-    apart.
+    apart. A group may also be compared with the highest value, whichever group has it (H0: no group's is higher), with
+    all other groups together, or with everybody.
+    With strata the value compared is the conditional one: groups are held against each other within strata.
 Statistic
     The difference of the groups' values divided by its standard error, recomputed on every permutation.
 Reference distribution
@@ -28,7 +30,8 @@ Reference distribution
     every assignment of people to groups has in common, and an estimate under an assumption that the finding names.
 When it fails
     Few rows in the smaller group with a skewed value or an AUC near 1: the finding carries a warning. Rows that
-    depend on each other (the same person twice) break every test here.
+    depend on each other (the same person twice) break every test here unless `cluster` says which belong together:
+    whole clusters then swap groups, or a score test takes the clusters' variance (`evenhand.inference.design`).
 
 Symbols
     =============  =====================  =========================
@@ -48,17 +51,20 @@ from dataclasses import fields, replace
 from itertools import combinations
 
 from evenhand.audits.finding import Raw, columns_of
+from evenhand.audits.group.by_word import check_words, compare_by_word, why_not
 from evenhand.audits.group.comparison import compare_all, compare_pair, correlate
 from evenhand.audits.group.completed import known_groups
+from evenhand.audits.group.design import has_design
 from evenhand.audits.group.guessed import compare_guessed, guessed_references
 from evenhand.audits.group.max_t import joint_adjustment
 from evenhand.audits.group.options import GroupOptions, GroupSetting
-from evenhand.audits.group.samples import check_needs, largest_difference, metrics_for, samples_of
+from evenhand.audits.group.samples import check_needs, crude_samples, largest_difference, metrics_for, samples_of
+from evenhand.audits.group.strata import check_strata, with_strata
 from evenhand.audits.group.thresholds import with_curves
 from evenhand.audits.group.unknown import compare_unknown
 from evenhand.audits.margin import check_reach, parse_margin
 from evenhand.audits.options import ask, complete, record, with_options
-from evenhand.audits.reference import references
+from evenhand.audits.reference import groups_among, references, words_among
 from evenhand.errors import DataError, UsageError
 from evenhand.inference.samples import Draws
 from evenhand.intake import Attribute, AuditData
@@ -129,6 +135,8 @@ def comparisons(
     """
     wanted = {"metrics": metrics, "reference": reference, "compare": compare, "alpha": alpha}
     setting = _prepare(data, ask(GroupOptions, wanted))
+    for name, word in words_among(data, reference).items():
+        raise UsageError(f"Reference `{name}={word}` is no group, and two groups are needed here. Name one.")
     for metric in setting.metrics:
         for attribute in data.attributes:
             for a, b in _pairs(attribute, setting):
@@ -137,20 +145,27 @@ def comparisons(
 
 def _questions(data: AuditData, setting: GroupSetting, draws: Draws) -> Iterator[Raw]:
     """Ask each metric of each attribute: every pair, and all groups at once where there are more than two."""
-    say, sums = setting.say, Sums(data)
+    say, sums, words = setting.say, Sums(data), words_among(data, setting.reference)
     for metric in setting.metrics:
         asked = replace(setting, ratio=metric.compare == "ratio" if metric.compare else setting.ratio)
         named = replace(draws, name=f"group/{metric.name}")
         for attribute in data.attributes:
             say(f"group: {metric.name} by {attribute.name}")
-            if attribute.unknown is not None:
+            if attribute.unknown is not None and attribute.name not in words:
                 for pair in _pairs(attribute, setting):
                     yield compare_unknown(metric, sums, attribute, pair, asked, named)
                 continue
             samples = samples_of(metric, sums, attribute)
+            if attribute.name in words:  # among people whose group is known
+                yield from compare_by_word(metric, attribute, samples, data, asked, named)
+                if attribute.unknown is not None:
+                    continue
+            crude = samples if data.strata is None else crude_samples(metric, sums, attribute)
             for a, b in _pairs(attribute, setting):
-                yield compare_pair(metric, attribute, samples, a, b, asked, named)
-            if len(attribute.labels) > 2:
+                raw = compare_pair(metric, attribute, samples, a, b, asked, named)
+                yield with_strata(raw, samples, crude, data.strata, (a, b), asked.level, named)
+            # With the highest group every other one is compared, so the largest gap is among these findings already.
+            if len(attribute.labels) > 2 and (attribute.name, "highest") not in words.items():
                 yield compare_all(metric, attribute, samples, asked, named)
         for name in data.probabilities:
             say(f"group: {metric.name} by {name}")
@@ -164,6 +179,8 @@ def _pairs(attribute: Attribute, setting: GroupSetting) -> list[tuple[int, int]]
     groups = known_groups(attribute)
     if setting.compare == "pairs":
         return list(combinations(groups, 2))
+    if setting.reference[attribute.name] not in attribute.labels:
+        return []  # compared with no single group
     b = attribute.labels.index(setting.reference[attribute.name])
     return [(a, b) for a in groups if a != b]
 
@@ -180,9 +197,15 @@ def _references(data: AuditData, wanted: Mapping[str, str] | str | None) -> dict
 
 def _prepare(data: AuditData, asked: GroupOptions) -> GroupSetting:
     """Check the request against the data; the only place that raises errors about them."""
+    words = words_among(data, asked.reference)
     chosen = metrics_for(data, asked.metrics)
+    if asked.metrics is None:  # of those that nobody named, the ones that can be compared so
+        chosen = tuple(m for m in chosen if not any(why_not(word, m, data) for word in words.values())) or chosen
     for metric in chosen:
         check_needs(metric, data)
+        if data.strata is not None and not has_design(data):
+            check_strata(metric, data, asked.permute, asked.variance)
+    check_words(words, chosen, asked, data)
     if not data.attributes and not data.continuous and not data.probabilities:
         raise DataError("No group column was given. Name at least one in `groups`.")
     margin = parse_margin(asked.margin)
@@ -196,12 +219,12 @@ def _prepare(data: AuditData, asked: GroupOptions) -> GroupSetting:
         GroupSetting,
         asked,
         metrics=chosen,
-        reference=_references(data, asked.reference),
+        reference=_references(data, groups_among(data, asked.reference)) | words,
         ratio=asked.ratio if margin is None else margin.ratio,
         margin=margin,
         level=asked.coverage,
     )
-    comparisons = len(chosen) * sum(len(_pairs(attribute, setting)) for attribute in data.attributes)
+    comparisons = len(chosen) * sum(len(_pairs(a, setting)) or len(a.labels) for a in data.attributes)
     if comparisons > _MOST_COMPARISONS:
         widest = max(data.attributes, key=lambda a: len(a.labels))
         raise DataError(

@@ -15,15 +15,20 @@ from numpy.typing import NDArray
 from evenhand.arrays import FloatArray
 from evenhand.audits.detectable import plan_correlation, plan_pair
 from evenhand.audits.finding import Raw, not_computable
+from evenhand.audits.group.design import design_evidence, has_design
 from evenhand.audits.group.evidence import GroupEvidence
 from evenhand.audits.group.options import GroupSetting
 from evenhand.audits.group.samples import row_values
 from evenhand.audits.margin import pvalue_beyond
 from evenhand.inference.correlation import correlation_interval, correlation_test
+from evenhand.inference.design.conditional import ConditionalClusters
 from evenhand.inference.limits import Margin
 from evenhand.inference.pvalues import TestResult
 from evenhand.inference.rates.gaps import RateGaps
+from evenhand.inference.rates.samples import RateSamples
+from evenhand.inference.rates.weighted import WeightedRateSamples
 from evenhand.inference.samples import Draws, Samples
+from evenhand.inference.strata.samples import StratifiedSamples
 from evenhand.intake import Attribute, AuditData
 from evenhand.metrics import Metric
 from evenhand.results import Finding, Interval
@@ -55,21 +60,26 @@ def compare_pair(
     Raw
     """
     names = (attribute.group_name(a), attribute.group_name(b))
-    measure = f"{metric.name}_ratio" if options.ratio else metric.name
+    measure = _measure(metric, samples, ratio=options.ratio)
     counts = {n: dict(samples.counts[k]) for n, k in zip(names, (a, b), strict=True)}
-    value_a, value_b = float(samples.estimate[a]), float(samples.estimate[b])
+    value_a, value_b = samples.values(a, b)
     reason = _undefined([(names[0], samples.reason[a]), (names[1], samples.reason[b])])
-    if not reason and options.ratio and value_b == 0:
+    # Over a rate of 0 there is no estimate, but a lower limit; other values have none.
+    unbounded = isinstance(samples, RateSamples | WeightedRateSamples) and value_a > 0
+    if not reason and options.ratio and value_b == 0 and not unbounded:
         reason = f"The ratio is undefined: {metric.per_group or metric.name} of `{names[1]}` is 0."
     if reason:
         return _not_computable(metric, measure, names, counts, reason)
-    estimate = value_a / value_b if options.ratio else samples.difference(a, b)
+    estimate = samples.difference(a, b)
+    if options.ratio:
+        estimate = value_a / value_b if value_b != 0 else math.inf
     test = samples.test(a, b, draws)
     if math.isnan(test.pvalue):
         return _not_computable(metric, measure, names, counts, _without_test(test))
     margin, interval_at = options.margin, partial(_interval, samples, a, b, options.ratio, draws)
     interval = interval_at(options.level)
-    planning, numbers = plan_pair(samples, (a, b), names, options.alpha, margin, interval, ratio=options.ratio)
+    finite = options.ratio and value_b != 0
+    planning, numbers = plan_pair(samples, (a, b), names, options.alpha, margin, interval, ratio=finite)
     raw = _tested(
         Finding(audit="group", measure=measure, groups=names, estimate=estimate, interval=interval, counts=counts),
         test,
@@ -77,11 +87,18 @@ def compare_pair(
         values={names[0]: value_a, names[1]: value_b},
         planning=planning,
         sample_size=numbers,
+        **design_evidence(samples, (a, b), names),
     )
     raw = replace(raw, pair=(metric.name, attribute.name, a, b), interval_at=interval_at)
     if margin is None:
         return raw
     return _at_margin(raw, margin, beyond_margin(samples, a, b, margin, draws), _inside(samples, a, b, margin, draws))
+
+
+def _measure(metric: Metric, samples: Samples, *, ratio: bool) -> str:
+    """Name what is compared: the metric, as a ratio or a difference, of everybody or within strata."""
+    within = "_conditional" if isinstance(samples, StratifiedSamples | ConditionalClusters) else ""
+    return f"{metric.name}_ratio{within}" if ratio else f"{metric.name}{within}"
 
 
 def _tested(finding: Finding, test: TestResult, **said: Any) -> Raw:
@@ -106,14 +123,16 @@ def _fact(
     """Say the values of both groups and how they compare."""
     parts: Mapping[str, Samples] = {metric.per_group or metric.name: samples}
     word = f"a ratio of {estimate:.3f}" if ratio else f"a difference of {estimate:+.3f}"
+    if estimate == math.inf:
+        word = "a ratio that has a lower limit only"
     if isinstance(samples, RateGaps):
         parts, word = samples.parts, f"a mean absolute difference of {estimate:.3f}"
+    within = " within strata" if isinstance(samples, StratifiedSamples | ConditionalClusters) else ""
     said = "; ".join(
-        f"{name} is {float(part.estimate[pair[0]]):.3f} for {names[0]} and {float(part.estimate[pair[1]]):.3f} for "
-        f"{names[1]}"
-        for name, part in parts.items()
+        f"{name} is {one:.3f} for {names[0]} and {two:.3f} for {names[1]}"
+        for name, (one, two) in ((name, part.values(*pair)) for name, part in parts.items())
     )
-    return f"{said}: {word}."
+    return f"{said}: {word}{within}."
 
 
 def _interval(samples: Samples, a: int, b: int, ratio: bool, draws: Draws, level: float) -> Interval:
@@ -161,7 +180,7 @@ def compare_all(metric: Metric, attribute: Attribute, samples: Samples, options:
         groups agree. With a margin the question is whether any two groups differ by more.
     """
     names = tuple(attribute.group_name(k) for k in range(len(attribute.labels)))
-    measure = f"{metric.name}_ratio_global" if options.ratio else f"{metric.name}_global"
+    measure = f"{_measure(metric, samples, ratio=options.ratio)}_global"
     counts = {n: dict(samples.counts[k]) for k, n in enumerate(names)}
     members = [k for k in range(len(names)) if not samples.reason[k]]
     if len(members) < 2:
@@ -192,6 +211,7 @@ def compare_all(metric: Metric, attribute: Attribute, samples: Samples, options:
         fact=fact,
         values={names[k]: float(samples.estimate[k]) for k in members},
         planning="The comparisons of single groups say what could have been detected.",
+        **design_evidence(samples, members, [names[k] for k in members]),
     )
     if options.margin is None:
         return raw
@@ -216,7 +236,7 @@ def _all_pairs(samples: Samples, members: Sequence[int], margin: Margin, draws: 
 def _within(samples: Samples, a: int, b: int, margin: Margin) -> bool:
     if not margin.ratio:
         return margin.low <= samples.difference(a, b) <= margin.high
-    one, two = float(samples.estimate[a]), float(samples.estimate[b])
+    one, two = samples.values(a, b)
     return one == two if two == 0 else margin.low <= one / two <= margin.high
 
 
@@ -240,6 +260,9 @@ def correlate(metric: Metric, data: AuditData, name: str, options: GroupSetting,
         Its estimate is Pearson's correlation.
     """
     measure = f"{metric.name}_correlation"
+    if data.strata is not None:
+        reason = f"Correlation within strata is not offered; cut `{name}` into groups with `cuts`."
+        return _not_computable(metric, measure, (name,), {}, reason)
     if metric.compare:
         reason = (
             f"{metric.name} compares groups, so it has no correlation with `{name}`; ask for `tpr`, `fpr` or "
@@ -256,8 +279,9 @@ def correlate(metric: Metric, data: AuditData, name: str, options: GroupSetting,
     x, v, c = data.continuous[name][inside], values[inside], data.count[inside]
     rows = int(c.sum())
     counts = {name: {"rows": rows}}
-    if data.weight is not None:
-        reason = "Correlation with sampling weights is not offered; cut the attribute into groups."
+    if data.weight is not None or has_design(data):
+        what = "clustered rows" if data.weight is None else "sampling weights"
+        reason = f"Correlation with {what} is not offered; cut the attribute into groups."
         return _not_computable(metric, measure, (name,), counts, reason)
     estimate, test = correlation_test(x, v, c, draws)
     if math.isnan(test.pvalue):

@@ -29,7 +29,9 @@ class GroupOptions(ThreadedOptions):
     reference: Mapping[str, str] | str | None = option(
         None,
         'The group each attribute\'s other groups are compared with, such as ``{"sex": "Male"}``; by default the '
-        "largest group.",
+        'largest group. Or a word: ``"highest"`` for the group whose rate is highest, whichever that is, ``"rest"`` '
+        'for all other groups together, ``"overall"`` for everybody. For some attributes only: '
+        '``{"race": "highest"}``, where a group of that label goes before the word.',
         kind="mapping of str to str, or str, optional",
     )
     compare: str = option(

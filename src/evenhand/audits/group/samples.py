@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from evenhand.arrays import AnyArray, BoolArray, FloatArray
+from evenhand.audits.group.design import check_design_needs, design_samples, has_design
+from evenhand.audits.group.influence import values_of
+from evenhand.audits.group.strata import stratified_samples
 from evenhand.errors import DataError
 from evenhand.inference.auc import AucSamples
 from evenhand.inference.calibration import CalibrationSamples
@@ -22,12 +26,11 @@ from evenhand.inference.rates.weighted import WeightedRateSamples
 from evenhand.inference.rows import RowSamples
 from evenhand.inference.samples import Samples
 from evenhand.intake import Attribute, AuditData
-from evenhand.intake.summed_values import VALUES
 from evenhand.metrics import METRICS, Metric, default_metrics, resolve
 from evenhand.summaries import SortedRecords, Sums, cells_of, weight_sums
 
 # Kinds of metric that take no sampling weights, with a metric that does.
-_UNWEIGHTED = {"calibration": "mean_residual", "gaps": "aod"}
+_UNWEIGHTED = {"calibration": "mean_residual", "gaps": "aod", "scoring": "mean_score"}
 
 
 def metrics_for(data: AuditData, asked: Sequence[str | Metric] | str | Metric | None = None) -> tuple[Metric, ...]:
@@ -71,7 +74,8 @@ def check_needs(metric: Metric, data: AuditData) -> None:
             f"Metric `{metric.name}` does not take sampling weights. Leave it out of `metrics`, or use "
             f"`{_UNWEIGHTED[metric.kind]}`, which does."
         )
-    if metric.kind == "rows" and data.moments is not None:
+    check_design_needs(metric, data)
+    if metric.kind in ("rows", "scoring") and data.moments is not None:
         raise DataError(
             f"Metric `{metric.name}` is a function of rows, and these rows stayed on their engine. "
             "Read the data with `rows='keep'`."
@@ -108,6 +112,17 @@ def largest_difference(metric: Metric, data: AuditData) -> float:
 
 def samples_of(metric: Metric, sums: Sums, attribute: Attribute) -> Samples:
     """Make the samples that a metric, checked with `check_needs`, compares between the groups of an attribute."""
+    if has_design(sums.data):
+        return design_samples(metric, sums.data, attribute)
+    if sums.data.strata is not None:
+        return stratified_samples(metric, sums, attribute, values_of)
+    return crude_samples(metric, sums, attribute)
+
+
+def crude_samples(metric: Metric, sums: Sums, attribute: Attribute) -> Samples:
+    """Make the samples that a metric compares between all rows of the groups, whatever their strata."""
+    if has_design(sums.data):
+        return design_samples(metric, replace(sums.data, strata=None), attribute)
     return _MAKERS[metric.kind](metric, sums, attribute)
 
 
@@ -119,7 +134,7 @@ def row_values(metric: Metric, data: AuditData) -> tuple[FloatArray, BoolArray] 
     if data.moments is not None:
         return None
     if metric.kind == "mean":
-        values = _values(metric, data)
+        values = values_of(metric, data)
         return values, np.ones(values.shape, dtype=bool)
     if metric.kind == "rate" and metric.transform == "identity":
         cell = cells_of(data)
@@ -195,6 +210,17 @@ def _weighted_table(metric: Metric, sums: Sums, attribute: Attribute) -> Samples
     return RowSamples(columns=columns, value=value, batch=True, **counted)
 
 
+def _scoring_samples(metric: Metric, sums: Sums, attribute: Attribute) -> Samples:
+    """Count who scores strictly above the median of everybody; given the scores, half of all people do."""
+    records = sums.by_value("score", lambda: np.asarray(sums.data.score))
+    upto = np.cumsum(records.count)
+    middle = [records.value[np.searchsorted(upto, place)] for place in ((upto[-1] + 1) // 2, upto[-1] // 2 + 1)]
+    codes, n_groups = attribute.codes[records.order], len(attribute.labels)
+    above = np.where(records.value > sum(middle) / 2, records.count, 0)
+    counts = [np.bincount(codes, weights=part, minlength=n_groups) for part in (above, records.count)]
+    return RateSamples.from_counts(*counts, given_total=True)
+
+
 def _mean_samples(metric: Metric, sums: Sums, attribute: Attribute) -> Samples:
     data, n_groups = sums.data, len(attribute.labels)
     if data.moments is not None:
@@ -202,7 +228,7 @@ def _mean_samples(metric: Metric, sums: Sums, attribute: Attribute) -> Samples:
         parts = (data.count, *weight_sums(data), moments.wv, moments.wwv, moments.wwvv)
         totals = [np.bincount(attribute.codes, weights=part, minlength=n_groups) for part in parts]
         return MeanSamples.from_moments(*totals, empty_reason=metric.empty)
-    records = sums.by_value(metric.value, lambda: _values(metric, data))
+    records = sums.by_value(metric.value, lambda: values_of(metric, data))
     return MeanSamples(value=records.value, weight=records.weight, **_sorted_groups(metric, attribute, records))
 
 
@@ -226,12 +252,6 @@ def _row_samples(metric: Metric, sums: Sums, attribute: Attribute) -> Samples:
     return RowSamples(columns=columns, value=metric.function, count=data.count, **_groups(metric, attribute))
 
 
-def _values(metric: Metric, data: AuditData) -> FloatArray:
-    score = np.asarray(data.score)
-    outcome = score if data.outcome is None else data.outcome  # a value without outcome never looks at it
-    return VALUES[metric.value].array(outcome, score)
-
-
 def _by_score(sums: Sums) -> tuple[SortedRecords, AnyArray]:
     """Return the records by their score, and their outcomes."""
     records = sums.by_value("score", lambda: np.asarray(sums.data.score))
@@ -249,6 +269,7 @@ def _sorted_groups(metric: Metric, attribute: Attribute, records: SortedRecords)
 
 _MAKERS: dict[str, Callable[[Metric, Sums, Attribute], Samples]] = {
     "rate": _rate_samples,
+    "scoring": _scoring_samples,
     "table": _table_samples,
     "gaps": _gap_samples,
     "mean": _mean_samples,

@@ -14,6 +14,7 @@ import numpy as np
 
 from evenhand.arrays import FloatArray, IntArray
 from evenhand.audits.finding import Raw
+from evenhand.audits.group.design import has_design
 from evenhand.audits.group.evidence import GroupEvidence, ThresholdCurve
 from evenhand.inference.rates.conditional import exact_pvalue
 from evenhand.intake import Attribute, AuditData
@@ -69,7 +70,7 @@ class Thresholds:
 def spread_thresholds(data: AuditData) -> Thresholds | None:
     """Spread thresholds over the scores, with as many people between any two of them.
 
-    There are none without scores or decisions, with sampling weights, or when all scores are equal.
+    There are none without scores or decisions, with sampling weights or clusters, or when all scores are equal.
 
     Examples
     --------
@@ -78,7 +79,7 @@ def spread_thresholds(data: AuditData) -> Thresholds | None:
     >>> found.at.tolist(), found.reached.tolist(), found.used
     ([0.4, 0.6, 0.9], [0, 1, 2, 3], 0.6)
     """
-    if data.score is None or data.decision is None or data.weight is not None:
+    if data.score is None or data.decision is None or data.weight is not None or has_design(data):
         return None
     order = np.argsort(data.score, kind="stable")
     ordered = data.score[order]

@@ -64,7 +64,7 @@ from evenhand.audits.tail.group_tail import GroupTail, Request, group_tail
 from evenhand.audits.tail.mean_findings import mean_findings
 from evenhand.audits.tail.options import TailOptions, TailSetting
 from evenhand.errors import DataError, UsageError
-from evenhand.generators import extend_tail
+from evenhand.generators import extend_tail, printed_algorithm
 from evenhand.intake import Attribute, AuditData
 from evenhand.kernels.shared.seeds import seed_of
 from evenhand.models import AuditedModel, audited_model
@@ -169,7 +169,8 @@ def _questions(data: AuditData, attribute: Attribute, scores: Scores, options: T
                 continue
             mine = attribute.codes == own
             people = {n: np.repeat(c[mine], data.count[mine]) for n, c in data.features.items()}
-            found.append(_extended(group, people, partial(_change, scores, other), horizon, options))
+            generated = _as_printed if options.generate == "printed" else _extended
+            found.append(generated(group, people, partial(_change, scores, other), horizon, options))
         for measure in options.asked_for:
             if measure == "ecd":
                 yield difference_finding(found[0], found[1], horizon, options)
@@ -211,6 +212,24 @@ def _extended(
         progress=options.progress,
     )
     return replace(group, synthetic=suggestion)
+
+
+def _as_printed(
+    group: GroupTail, rows: Columns, change: Callable[[Columns], FloatArray], horizon: float, options: TailSetting
+) -> GroupTail:
+    """Run Algorithm 1 of [monjezi2025] as printed beside a group's own tail."""
+    if not group.cd.size:
+        return group
+    fits = printed_algorithm(
+        rows,
+        change,
+        options.generator,
+        horizon=horizon,
+        upper=options.span,
+        seed=options.seed,
+        time_limit=options.time_limit,
+    )
+    return replace(group, as_printed=fits)
 
 
 def _scores(scorer: AuditedModel, attribute: Attribute, values: Any, options: TailSetting) -> Scores:

@@ -132,6 +132,20 @@ class QuantilePlot(Part):
     correlation: float
 
 
+class PrintedAlgorithm(Part):
+    """Algorithm 1 as printed, in one reading of its test: `generated` rows are made up and count as people in it."""
+
+    reading: str
+    rows: int
+    generated: int
+    rounds: int
+    stopped: bool
+    passed: bool
+    type: str
+    shape: float
+    location: float
+
+
 class TailShown(Part):
     """Everything about one group that a report shows or a reader may check."""
 
@@ -153,6 +167,7 @@ class TailShown(Part):
     exponentiality: Exponentiality | None = None
     fit: TailFit | None = None
     quantile_plot: QuantilePlot | None = None
+    printed_algorithm: tuple[PrintedAlgorithm, ...] | None = None
 
 
 class LevelEvidence(Evidence, TailShown):
@@ -225,6 +240,7 @@ def summary(group: GroupTail, horizon: float, level: float, span: float) -> Tail
         exponentiality=_exponentiality(group),
         fit=fit,
         quantile_plot=plot,
+        printed_algorithm=tuple(_copied(PrintedAlgorithm, fit) for fit in group.as_printed) or None,
     )
 
 

@@ -19,6 +19,7 @@ from evenhand.audits.tail.words import (
     generated_sentence,
     level_sentence,
     planning_sentence,
+    printed_sentence,
     unreached_sentence,
 )
 from evenhand.inference.quantiles import difference_interval, difference_pvalue, level_pvalues
@@ -79,6 +80,7 @@ def difference_finding(a: GroupTail, b: GroupTail, horizon: float, options: Tail
         horizon=horizon,
         acd=a.acd - b.acd,
         cvar=a.cvar - b.cvar,
+        warnings=_as_printed(a, b),
         test="counts above the two levels, exact in each group, at every level the reference may have",
     )
     if options.margin is not None:
@@ -118,6 +120,7 @@ def level_finding(group: GroupTail, horizon: float, options: TailSetting) -> Raw
         shown,
         fact=level_sentence(group, known, horizon, options.level, margin, high_is_good=options.favourable == "high"),
         planning=planning_sentence(interval(options.level)),
+        warnings=_as_printed(group),
         test="binomial: more than one in the horizon would gain more than the margin",
         above_margin=int((group.cd > margin).sum()),
     )
@@ -141,6 +144,11 @@ def level_finding(group: GroupTail, horizon: float, options: TailSetting) -> Raw
     return Raw(finding=finding, evidence=evidence, interval_at=interval)
 
 
+def _as_printed(*groups: GroupTail) -> tuple[str, ...] | None:
+    """Return what Algorithm 1 as printed says of groups as warnings; None where it was not asked for."""
+    return tuple(printed_sentence(group) for group in groups if group.as_printed) or None
+
+
 def _counts(*groups: GroupTail) -> dict[str, dict[str, float]]:
     return {
         g.name: {
@@ -157,6 +165,7 @@ def _unreached(measure: str, names: tuple[str, ...], horizon: float, groups: lis
     """Say why there is no level at a horizon beyond the rows."""
     reasons = [unreached_sentence(g, horizon) for g in groups]
     reason = " ".join(r for r in reasons if r) + "".join(generated_sentence(group) for group in groups)
+    shown = replace(shown, warnings=_as_printed(*groups))
     return not_computable("tail", measure, names, reason, counts=_counts(*groups), evidence=shown)
 
 

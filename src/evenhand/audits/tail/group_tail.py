@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.arrays import FloatArray
+from evenhand.generators import PrintedFit
 from evenhand.inference.one_mean import tail_rows
 from evenhand.inference.quantiles import level_interval, sample_level
 from evenhand.kernels.extremes.exponentiality import ExponentialityTest, exponentiality
@@ -65,6 +66,7 @@ class GroupTail:
     seed: int = 0  # for limits that are drawn
     # What generated rows suggest, when they were asked for; never part of the above.
     synthetic: Mapping[str, Any] = field(default_factory=dict)
+    as_printed: tuple[PrintedFit, ...] = ()  # Algorithm 1 as printed, when it was asked for; never part of the above
 
     @property
     def type(self) -> str:

@@ -91,6 +91,13 @@ class TailOptions(IntervalOptions):
         kind='{"light", "ctgan", "tvae", "none"} or object',
         words=("light", "ctgan", "tvae", "none"),
     )
+    generate: str = option(
+        "suggest",
+        'What generated rows are for: "suggest" what a longer look might show where a group has no level, or '
+        '"printed": Algorithm 1 of [monjezi2025] as printed, for every group, in which made-up rows count as people. '
+        "It is shown apart, and no estimate, interval or verdict rests on it.",
+        words=("suggest", "printed"),
+    )
     time_limit: float = option(60.0, "Seconds that generating may take per group.", above=0)
     n_resamples: int = option(
         999,
@@ -111,6 +118,16 @@ class TailOptions(IntervalOptions):
                 raise UsageError(f"`measures` holds `{name}`.{near_matches(str(name), MEASURES)}")
         if not self.asked_for:
             raise UsageError("`measures` is empty. Name at least one of `ecd`, `acd` and `cvar`.")
+        if self.generate == "printed" and isinstance(self.generator, str) and self.generator == "none":
+            raise UsageError(
+                "`generate` is `printed` and `generator` is `none`: Algorithm 1 adds rows that a generator makes. Name "
+                "a generator, such as `light`, or leave `generate` out."
+            )
+        if self.generate == "printed" and "ecd" not in self.asked_for:
+            raise UsageError(
+                "`generate` is `printed` and `measures` lacks `ecd`: Algorithm 1 is about the worst changes. Ask for "
+                "`ecd`, or leave `generate` out."
+            )
         bounds = None if self.margin in ("default", None, 0) else parse_margin(self.margin)
         if bounds is not None and bounds.ratio:
             raise UsageError(f"The tail audit takes a difference as margin, such as 0.05; got `{self.margin}`.")

@@ -108,6 +108,19 @@ def generated_sentence(group: GroupTail) -> str:
     )
 
 
+def printed_sentence(group: GroupTail) -> str:
+    """Say what Algorithm 1 as printed gives, and what it rests on."""
+    said = []
+    for fit in group.as_printed:
+        rows = f"{fit.generated:,} made-up rows beside {fit.rows:,} people" if fit.generated else "no made-up rows"
+        answer = f"a level of {_short(fit.location)} (type {fit.type})" if fit.passed else "no level: its test fails"
+        said.append(f"{answer} with {rows} (variation of the {fit.reading})")
+    return (
+        f"Algorithm 1 of [monjezi2025] as printed gives `{group.name}` {'; '.join(said)}. The algorithm counts made-up "
+        "rows as people: this is neither an estimate nor a test, and no verdict rests on it."
+    )
+
+
 def difference_sentence(a: GroupTail, b: GroupTail, one: float, two: float, horizon: float) -> str:
     """Say how the worst cases of two groups differ at one horizon.
 

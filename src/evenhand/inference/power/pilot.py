@@ -14,6 +14,7 @@ from evenhand.inference.power.designs import Aucs, Binomials, CalibrationErrors,
 from evenhand.inference.rates.averages import RateAverage
 from evenhand.inference.rates.samples import RateSamples
 from evenhand.inference.samples import Samples
+from evenhand.inference.strata.samples import StratifiedSamples
 
 
 def design_of(samples: Samples, a: int, b: int, *, exact: bool = True) -> Design | None:
@@ -42,6 +43,11 @@ def design_of(samples: Samples, a: int, b: int, *, exact: bool = True) -> Design
     pair, counts = (a, b), [samples.counts[k] for k in (a, b)]
     if any(math.isnan(samples.estimate[k]) or samples.counts[k]["rows"] <= 0 for k in pair):
         return None
+    if isinstance(samples, StratifiedSamples):
+        # More rows of the same strata: the error of the conditional difference, half of its square from each group.
+        error = samples.standard_error(a, b)
+        halves = [error * math.sqrt(c["rows"] / 2) for c in counts]
+        return Means((halves[0], halves[1])) if error > 0 else None
     if isinstance(samples, RateSamples):
         one, two = ((c["denominator"] / c["rows"],) for c in counts)
         if samples.transformed:

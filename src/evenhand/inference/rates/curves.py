@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from evenhand.arrays import BoolArray, FloatArray, IntArray
+from evenhand.inference.rates.conditional import exact_pvalue
 from evenhand.inference.rates.equality import SPENT, equality_pvalue, exact_sizes, log_factorials, possible_rates
 from evenhand.inference.rates.equivalence import first_passing
 from evenhand.kernels.counts.rate_lines import Edge
@@ -63,6 +64,7 @@ class Curve:
     ratio: bool
     f1: bool
     sides: tuple[_Side | None, _Side | None]  # below and above the estimate
+    given_total: bool = False  # as in `curve_of`
 
     @property
     def estimate(self) -> float:
@@ -138,7 +140,14 @@ class Curve:
 
 
 @functools.lru_cache(maxsize=5_000)
-def curve_of(successes: tuple[int, int], trials: tuple[int, int], *, ratio: bool = False, f1: bool = False) -> Curve:
+def curve_of(
+    successes: tuple[int, int],
+    trials: tuple[int, int],
+    *,
+    ratio: bool = False,
+    f1: bool = False,
+    given_total: bool = False,
+) -> Curve:
     """Return the curve of two samples.
 
     Parameters
@@ -147,6 +156,8 @@ def curve_of(successes: tuple[int, int], trials: tuple[int, int], *, ratio: bool
         Of the two samples; every trial count at least 1.
     ratio, f1 : bool
         As in `Edge`.
+    given_total : bool
+        Whether the number of all successes is fixed, so that the p-value of equality is the conditional one.
 
     Examples
     --------
@@ -154,12 +165,12 @@ def curve_of(successes: tuple[int, int], trials: tuple[int, int], *, ratio: bool
     >>> [round(end, 2) for end in curve.interval(0.95)]
     [1.08, 1.67]
     """
-    empty = Curve(successes, trials, ratio, f1, (None, None))
+    empty = Curve(successes, trials, ratio, f1, (None, None), given_total)
     estimate, (x, y), (n, m) = empty.estimate, successes, trials
     if math.isnan(estimate):
         return empty
     if (n, x) > (m, y):  # one order for both namings: the same digits
-        below, above = curve_of((y, x), (m, n), ratio=ratio, f1=f1).sides
+        below, above = curve_of((y, x), (m, n), ratio=ratio, f1=f1, given_total=given_total).sides
         return replace(empty, sides=(above and above.turned(), below and below.turned()))
     return replace(empty, sides=(_side(empty, estimate, -1), _side(empty, estimate, +1)))
 
@@ -205,7 +216,8 @@ def _side(curve: Curve, estimate: float, sign: int) -> _Side | None:
     # Never rising outwards: where a rate ends at 0 or 1 the tail itself may.
     logs = np.log(np.maximum.accumulate(np.maximum(tail, _FLOOR)[::-1])[::-1])
     equal = np.flatnonzero(at == 0.0) if estimate != (1.0 if ratio else 0.0) else np.array([], dtype=np.int64)
-    known = math.log(max(equality_pvalue(curve.successes, curve.trials)[0], _FLOOR))
+    equality = exact_pvalue if curve.given_total else equality_pvalue
+    known = math.log(max(equality(curve.successes, curve.trials)[0], _FLOOR))
     if exact_sizes(n, m):
         knots = np.log(_KNOTS)
         if min(n, m) <= _SMALL:

@@ -41,7 +41,7 @@ def first_passing(test: Callable[[IntArray], BoolArray], start: IntArray, top: i
     return high
 
 
-Ends = tuple[Edge, Edge]
+Ends = tuple[Edge | None, Edge | None]  # None on a side without a margin
 Limits = tuple[IntArray, IntArray]
 
 
@@ -49,8 +49,12 @@ def _inside(ends: Ends, bar: float, n: int, m: int) -> Limits:
     """Return for each second count the least and the largest first count at least `bar` inside both ends."""
     low, high = ends
     y, zero = np.arange(m + 1.0), np.zeros(m + 1, dtype=np.int64)
-    least = first_passing(lambda x: low.statistic(x.astype(np.float64), y, n, m) >= bar, zero, n)
-    return least, first_passing(lambda x: high.statistic(x.astype(np.float64), y, n, m) > -bar, zero, n) - 1
+    least, most = zero, zero + n
+    if low is not None:
+        least = first_passing(lambda x: low.statistic(x.astype(np.float64), y, n, m) >= bar, zero, n)
+    if high is not None:
+        most = first_passing(lambda x: high.statistic(x.astype(np.float64), y, n, m) > -bar, zero, n) - 1
+    return least, most
 
 
 def _mass(limits: Limits, p: FloatArray, q: FloatArray, n: int, m: int) -> FloatArray:
@@ -91,7 +95,7 @@ def _upper(k: IntArray, n: int, p: FloatArray) -> FloatArray:
 def _worst(ends: Ends, bar: float, n: int, m: int) -> float:
     """Return the largest probability of counts at least `bar` inside, over all rates on either end."""
     limits, worst = _inside(ends, bar, n, m), 0.0
-    for edge in ends:
+    for edge in filter(None, ends):
         # Even steps of the angle: rates near 0 and 1 change the law faster.
         q = np.sin(np.linspace(0, math.pi / 2, _GRID)) ** 2
         for _ in range(2):
@@ -117,7 +121,7 @@ def exact_equivalence(
     successes, trials : tuple of int
         Of the two samples.
     low, high : float
-        The ends of the margin.
+        The ends of the margin; without an upper end, infinite, the test is of one side only.
     ratio, f1 : bool
         As in `Edge`.
 
@@ -125,13 +129,15 @@ def exact_equivalence(
     --------
     >>> round(exact_equivalence((45, 44), (50, 50), -0.2, 0.2, ratio=False), 4)
     0.0055
+    >>> round(exact_equivalence((45, 44), (50, 50), 0.8, math.inf, ratio=True), 4)
+    0.0025
     """
     (x, y), (n, m) = successes, trials
-    ends = (Edge(low, ratio, f1), Edge(high, ratio, f1))
+    ends: Ends = (Edge(low, ratio, f1), None if high == math.inf else Edge(high, ratio, f1))
     if n < m:  # the sum runs over the smaller sample
-        x, y, n, m, ends = y, x, m, n, (ends[1].turned(), ends[0].turned())
-    at = [float(end.statistic(np.array(float(x)), np.array(float(y)), n, m)) for end in ends]
-    bar = min(at[0], -at[1])
+        x, y, n, m, ends = y, x, m, n, (ends[1] and ends[1].turned(), ends[0] and ends[0].turned())
+    signs = ((end, sign) for end, sign in zip(ends, (1.0, -1.0), strict=True) if end is not None)
+    bar = min(sign * float(end.statistic(np.array(float(x)), np.array(float(y)), n, m)) for end, sign in signs)
     # Never below the score tests' own p-value: equivalence is not claimed where their interval leaves the margin.
     return 1.0 if bar < 0 else max(_worst(ends, bar - _TIE, n, m), float(special.ndtr(-bar)))
 

@@ -65,6 +65,9 @@ class RateSamples(Samples):
         The outcome of each cell, for permutations within outcome.
     empty_reason : str
         Why a group with an empty denominator has no value, as the end of a sentence.
+    given_total : bool
+        Whether the number of all successes is fixed beforehand, as that of scores above the median: tests of equality
+        are then conditional on it.
 
     Examples
     --------
@@ -85,11 +88,13 @@ class RateSamples(Samples):
         transform: str | None = None,
         outcome: ArrayLike | None = None,
         empty_reason: str = "has no rows in the denominator",
+        given_total: bool = False,
     ) -> None:
         if transform not in (None, "identity", "f1"):
             raise UsageError(f"`transform` must be identity or f1; got `{transform}`.")
         if not set(numerator) <= set(denominator):
             raise UsageError(f"The numerator's cells {list(numerator)} must be among the denominator's.")
+        self.given_total = given_total
         self.transformed = transform == "f1"  # whether the value shown is F1 and not the rate itself
         self._form = Rate(tuple(numerator), tuple(denominator))
         self._tables = TableSamples(table, self._form, outcome=outcome, empty_reason=empty_reason)
@@ -103,7 +108,9 @@ class RateSamples(Samples):
         self.counts = tuple({"rows": r, "denominator": n, "numerator": x} for r, n, x in sizes)
 
     @classmethod
-    def from_counts(cls, numerator: ArrayLike, denominator: ArrayLike, rows: ArrayLike | None = None) -> RateSamples:
+    def from_counts(
+        cls, numerator: ArrayLike, denominator: ArrayLike, rows: ArrayLike | None = None, *, given_total: bool = False
+    ) -> RateSamples:
         """Make samples from counts of successes, trials and rows instead of a table of cells.
 
         Parameters
@@ -111,7 +118,7 @@ class RateSamples(Samples):
         numerator, denominator, rows : array_like of int, shape (K,)
             Successes, trials, and all rows (by default the trials). Without cells the outcome is not
             known: permuting within outcome is then permuting within the denominator.
-        transform, empty_reason
+        given_total
             As in the class.
 
         Examples
@@ -122,7 +129,7 @@ class RateSamples(Samples):
         x, n = np.asarray(numerator, dtype=np.int64), np.asarray(denominator, dtype=np.int64)
         everyone = n if rows is None else np.asarray(rows, dtype=np.int64)
         table = np.stack([x, n - x, everyone - n], 1)
-        return cls(table, numerator=(0,), denominator=(0, 1), outcome=(0, 0, 1))
+        return cls(table, numerator=(0,), denominator=(0, 1), outcome=(0, 0, 1), given_total=given_total)
 
     def _by_tables(self, draws: Draws) -> bool:
         """Whether the request is for the permutations of the paper and not for the exact test."""
@@ -155,7 +162,7 @@ class RateSamples(Samples):
                 words=f"labels permuted within the denominator; {_TAILS[draws.alternative]}",
                 alternative=draws.alternative,
             )
-        conditional = draws.method == "exact" or draws.midp or draws.permute != "auto"
+        conditional = self.given_total or draws.method == "exact" or draws.midp or draws.permute != "auto"
         counts, trials = (int(x[0]), int(x[1])), (int(n[0]), int(n[1]))
         if conditional:
             p, floor = exact_pvalue(counts, trials, draws.alternative, midp=draws.midp)
@@ -209,7 +216,8 @@ class RateSamples(Samples):
 
     def _curve(self, a: int, b: int, *, ratio: bool) -> Curve:
         x, n = self.successes[[a, b]].tolist(), self.trials[[a, b]].tolist()
-        return curve_of((x[0], x[1]), (n[0], n[1]), ratio=ratio, f1=self.transformed)
+        form = {"ratio": ratio, "f1": self.transformed, "given_total": self.given_total}
+        return curve_of((x[0], x[1]), (n[0], n[1]), **form)
 
     def beyond(self, a: int, b: int, *, low: float, high: float, ratio: bool, draws: Draws) -> float:
         """Return the p-value against "it lies in [low, high]": two-sided at the nearest end, 1 inside."""

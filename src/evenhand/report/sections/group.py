@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evenhand.audits.group.evidence import GroupEvidence
+from evenhand.audits.group.evidence import GroupEvidence, StrataEvidence
 from evenhand.audits.margin import is_ratio, margin_ends, metric_of
 from evenhand.metrics import METRICS
-from evenhand.report.document import Block, Text, compared, shown
+from evenhand.report.document import Block, Cell, Table, Text, compared, shown
 from evenhand.report.evidence import known
 from evenhand.report.figures import Frame, forest, lines, number
-from evenhand.results import AuditResult, Finding, Interval
+from evenhand.results import AuditResult, Finding, Interval, shown_p
 
 _HOW = {
     "_conditional": " (within strata)",
@@ -20,6 +20,8 @@ _HOW = {
 }
 _MOST_SERIES = 4
 _MOST_LINES = 40
+_WITH = {"highest": "the highest", "rest": "the rest", "overall": "everybody"}
+_MOST_STRATA = 10  # in the table of strata
 
 
 def blocks(result: AuditResult) -> list[Block]:
@@ -32,7 +34,7 @@ def blocks(result: AuditResult) -> list[Block]:
     >>> [b.title for b in blocks(run.results[0])][1:]
     ['fnr over decision thresholds', 'fnr: test at each threshold']
     """
-    drawn: list[Block] = []
+    drawn: list[Block] = [*highest_tables(result)]
     for measure in dict.fromkeys(f.measure for f in result.findings):
         pairs = zip(result.findings, result.evidence, strict=True)
         rows = [(f, e) for f, e in pairs if f.measure == measure and f.interval is not None]
@@ -40,15 +42,63 @@ def blocks(result: AuditResult) -> list[Block]:
             drawn.append(_forest(measure, [f for f, _ in rows], [e.verdict_interval for _, e in rows]))
             if len(rows) > _MOST_LINES:
                 drawn.append(Text(text=f"The first {_MOST_LINES} of {len(rows)} comparisons are drawn.", kind="note"))
+    for finding, evidence in zip(result.findings, result.evidence, strict=True):
+        if isinstance(evidence, GroupEvidence) and evidence.strata is not None:
+            drawn += _strata(finding, evidence.strata)
     for measure in dict.fromkeys(f.measure for f in result.findings):
         drawn += _thresholds(measure, result)
     return drawn
+
+
+def highest_tables(result: AuditResult) -> list[Block]:
+    """Return a table for each attribute whose groups are compared with the highest, that one among them."""
+    tables: dict[tuple[str, str], list[tuple[Finding, GroupEvidence]]] = {}
+    for f, e in zip(result.findings, result.evidence, strict=True):
+        if isinstance(e, GroupEvidence) and e.reference == "highest":
+            tables.setdefault((f.measure, f.groups[0].partition("=")[0]), []).append((f, e))
+    return [_highest_table(*key, rows) for key, rows in tables.items()]
+
+
+def _highest_table(measure: str, attribute: str, compared_: Sequence[tuple[Finding, GroupEvidence]]) -> Table:
+    ratio, (first, of_first) = is_ratio(measure), compared_[0]
+    short = any(e.shortfall is not None for _, e in compared_)
+    top = of_first.highest_group or ""
+    rows: list[tuple[Cell, ...]] = [
+        _highest_row(top, first, of_first, (1.0 if ratio else 0.0, None, None), (None,) * short, "highest")
+    ]
+    for f, e in compared_:
+        ends = (None, None) if f.interval is None else (f.interval.low, f.interval.high)
+        missing = (e.shortfall,) if short else ()
+        rows.append(_highest_row(f.groups[0], f, e, (f.estimate, *ends), missing, f.verdict))
+    rows.sort(key=lambda row: -row[4] if isinstance(row[4], float) and known(row[4]) else 2.0)
+    level = f"{100 * first.interval.level:.4g}%" if first.interval else ""
+    value = "Ratio to the highest" if ratio else "Difference from the highest"
+    missing_head = ("People short of the margin",) if short else ()
+    return Table(
+        title=f"{_title(measure)}: {attribute}",
+        head=("Group", "People", "Counted", "Rate", value, f"{level} low", f"{level} high", *missing_head, "Verdict"),
+        rows=tuple(rows),
+        folded=len(rows) > _MOST_LINES,
+    )
+
+
+def _highest_row(
+    name: str, finding: Finding, evidence: GroupEvidence, value: Sequence[Cell], missing: Sequence[Cell], said: Cell
+) -> tuple[Cell, ...]:
+    counts = finding.counts.get(name, {})
+    rate = evidence.values.get(name) if isinstance(evidence.values, Mapping) else None
+    people, counted = counts.get("denominator", counts.get("rows")), counts.get("numerator")
+    return (name.partition("=")[2], people, counted, rate, *value, *missing, said)
 
 
 def _forest(measure: str, findings: Sequence[Finding], adjusted: Sequence[Interval | None]) -> Block:
     ratio = is_ratio(measure)
     margins = sorted({f.margin for f in findings if f.margin is not None})
     ends = [end for m in margins for end in margin_ends(measure, m)]
+    with_what = {f.groups[-1].rpartition("=")[2] for f in findings}
+    word = _WITH.get(with_what.pop(), "the reference") if len(with_what) == 1 else "the reference"
+    if word == _WITH["highest"]:
+        ends = [end for end in ends if end < (1.0 if ratio else 0.0)]  # nothing is higher
     firsts = [f.groups[0] for f in findings]
     short = len(set(firsts)) == len(firsts)  # one comparison per group: its name is enough
     rows = [
@@ -66,7 +116,7 @@ def _forest(measure: str, findings: Sequence[Finding], adjusted: Sequence[Interv
     ]
     level = findings[0].interval.level if findings[0].interval else 0.95
     point = "the possible value nearest to no disparity" if measure.endswith("_bounds") else "estimate"
-    caption = f"Point: {point}. Thick line: {level:.0%} interval, of this comparison alone. "
+    caption = f"Point: {point}. Thick line: {100 * level:.4g}% interval, of this comparison alone. "
     if any(adjusted):
         caption += "Thin line: the interval at the level at which the verdict was reached. "
     caption += "At 1 the groups are alike." if ratio else "At 0 the groups are alike."
@@ -75,7 +125,7 @@ def _forest(measure: str, findings: Sequence[Finding], adjusted: Sequence[Interv
     if short:
         caption += f" Compared with {', '.join(dict.fromkeys(f.groups[-1] for f in findings))}."
     return forest(
-        f"{_title(measure)}: {'ratio to' if ratio else 'difference from'} the reference",
+        f"{_title(measure)}: {'ratio to' if ratio else 'difference from'} {word}",
         caption,
         rows,
         value="ratio" if ratio else "difference",
@@ -89,6 +139,48 @@ def _title(measure: str) -> str:
     name = metric_of(measure)
     how = next((said for kind, said in _HOW.items() if measure.endswith(kind)), "")
     return (f"{name}, {METRICS[name].says}" if name in METRICS else name) + how
+
+
+def _strata(finding: Finding, strata: StrataEvidence) -> list[Block]:
+    """Show a comparison stratum by stratum, the conditional one and the crude one below."""
+    ratio, interval = is_ratio(finding.measure), finding.interval
+    if not strata.largest or interval is None:
+        return []
+    value = "ratio" if ratio else "difference"
+    lines = [
+        *((part.label, part.estimate, part.low, part.high) for part in strata.largest),
+        ("within strata", finding.estimate, interval.low, interval.high),
+        ("without strata", strata.crude, strata.crude_interval.low, strata.crude_interval.high),
+    ]
+    rows = [
+        {"label": label, "estimate": number(at), "low": number(low), "high": number(high)}
+        for label, at, low, high in lines
+    ]
+    name = f"{finding.measure.removesuffix('_conditional')}, {compared(finding.groups)}"
+    caption = f"Point: the {value} in each stratum. Line: {interval.level:.0%} interval, of this stratum alone. "
+    if strata.compared > len(strata.largest):
+        caption += f"The {len(strata.largest)} of {strata.compared:,} strata that count most. "
+    caption += "Below: the weighted mean of all strata with both groups, and the value of everybody without strata."
+    said = f"All {strata.strata:,} strata have rows of both groups."
+    if strata.compared < strata.strata:
+        said = (
+            f"{strata.compared:,} of {strata.strata:,} strata have rows of both groups and {strata.rows_compared:,} of "
+            f"{strata.rows:,} rows are in them; the others carry no information."
+        )
+    if strata.homogeneity is not None:
+        same = strata.homogeneity
+        said += f" Do the strata tell one {value}? Q = {same.statistic:.2f} on {same.df} degrees of freedom, "
+        said += f"p = {shown_p(same.pvalue)}."
+    head = ("Stratum", "First value", "Second value", "First rows", "Second rows", value.capitalize(), "Weight")
+    cells = tuple(
+        (s.label, s.first, s.second, s.first_rows, s.second_rows, s.estimate, s.share)
+        for s in strata.largest[:_MOST_STRATA]
+    )
+    return [
+        forest(f"{name}: stratum by stratum", caption, rows, value=value, none=1.0 if ratio else 0.0, label="Stratum"),
+        Text(text=said, kind="note"),
+        Table(title=f"The strata of {strata.name} that count most: {name}", head=head, rows=cells, folded=True),
+    ]
 
 
 def _thresholds(measure: str, result: AuditResult) -> list[Block]:

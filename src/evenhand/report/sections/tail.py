@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from evenhand.audits.tail.evidence import DifferenceEvidence, LevelEvidence, ReturnLevel, TailShown
-from evenhand.report.document import Block, Cell, Table
+from evenhand.report.document import Block, Cell, Table, Text
 from evenhand.report.evidence import known
 from evenhand.report.figures import Frame, axis, figure, layer, lines, number, word
 from evenhand.report.theme import colour_of, legend_of
@@ -23,7 +23,7 @@ def blocks(result: AuditResult) -> list[Block]:
             groups.setdefault(f"{part.group} recorded as {part.recorded_as}", part)
     if not groups:
         return []
-    return [*_levels(groups), *_quantiles(groups), _table(groups)]
+    return [*_levels(groups), *_quantiles(groups), _table(groups), *_printed(groups)]
 
 
 def _parts(evidence: Evidence) -> Iterable[TailShown]:
@@ -146,3 +146,23 @@ def _table(groups: Mapping[str, TailShown]) -> Table:
         ),
         rows=tuple(rows),
     )
+
+
+def _printed(groups: Mapping[str, TailShown]) -> list[Block]:
+    """Show what Algorithm 1 as printed gives, where it was asked for, apart from what was found."""
+    rows: list[tuple[Cell, ...]] = [
+        (name, fit.reading, fit.rows, fit.generated, fit.type or "its test fails", fit.shape, fit.location)
+        for name, part in groups.items()
+        for fit in part.printed_algorithm or ()
+    ]
+    if not rows:
+        return []
+    warning = (
+        'The next table is Algorithm 1 of [monjezi2025] as printed, asked for with generate="printed". Its generated '
+        "rows are made up and counted as people. Nothing else on this page rests on it."
+    )
+    head = ("Group", "Variation of the", "People", "Made-up rows", "Type", "Shape", "Level at the horizon")
+    return [
+        Text(text=warning, kind="warning"),
+        Table(title="Algorithm 1 as printed: made-up rows count as people", head=head, rows=tuple(rows)),
+    ]
