@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from evenhand.audits.group.max_t import influence
+from evenhand.audits.group.influence import influence
 from evenhand.inference.paired_samples import InfluenceSamples, PairedRates, tango_limits, tango_statistic
 from evenhand.inference.samples import Draws
 from evenhand.intake import AuditData

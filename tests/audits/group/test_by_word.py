@@ -153,6 +153,20 @@ def test_a_margin_to_everybody_is_judged_at_the_value_that_goes_with_it():
     assert shown.high < 0.8
 
 
+@pytest.mark.parametrize("word", ["highest", "rest", "overall"])
+def test_people_of_unknown_group_are_left_out_and_counted(word):
+    counts = {**COUNTS, None: (5, 70)}
+    decision = np.concatenate([np.repeat([1, 0], [x, n - x]) for x, n in counts.values()])
+    label = np.repeat(np.array(list(counts), dtype=object), [n for _, n in counts.values()])
+    data = eh.AuditData.from_arrays(decision=decision, groups={"g": label}, missing="unknown")
+    found = eh.audit_group(data, "selection_rate", reference=word, ratio=True, rng=0)
+    known = eh.audit_group(rates(), "selection_rate", reference=word, ratio=True, rng=0)
+    assert len(found) in (3, 4)
+    for f, e, same in zip(found, found.evidence, known, strict=False):
+        assert (f.groups, f.estimate, f.pvalue) == (same.groups, same.estimate, same.pvalue)
+        assert e.warnings[-1].startswith("70 people of unknown group are left out")
+
+
 def test_means_are_compared_with_everybody_and_what_is_no_average_is_refused():
     data = eh.datasets.planted(rows=600, rng=0)
     score = eh.audit_group(data, "mean_score", reference="overall", n_resamples=199, rng=0)

@@ -157,9 +157,15 @@ def test_no_shared_stratum_is_said_in_one_sentence():
     assert result.warnings[0].startswith("No stratum has rows of both groups")
 
 
-def test_strata_without_variation_cannot_be_tested():
-    samples = StratifiedRates([[3, 0], [4, 0]], [[3, 5], [4, 7]])
-    assert "all rows have the same result" in samples.test(0, 1, PLAIN).warnings[0]
+def test_strata_without_variation_show_nothing_but_still_bound_the_difference():
+    samples = StratifiedRates([[0, 0], [0, 0]], [[30, 50], [40, 70]])
+    result = samples.test(0, 1, PLAIN)
+    assert result.pvalue == 1
+    assert result.warnings == ("With these counts no result could give a p-value below 1.",)
+    low, high, _ = samples.interval(0, 1, level=0.95, ratio=False, draws=PLAIN)
+    one = StratifiedRates([[0], [0]], [[80], [110]]).interval(0, 1, level=0.95, ratio=False, draws=PLAIN)
+    assert (low, high) == (pytest.approx(one[0], abs=0.005), pytest.approx(one[1], abs=0.005))
+    assert -0.1 < low < 0 < high < 0.1
 
 
 def test_all_groups_by_draws_and_by_the_limit_agree():
@@ -207,3 +213,19 @@ def test_a_mean_of_rates_profiles_both():
     assert (low <= 0 <= high) == (p > 0.05)
     # Two independent normal values: the interval is about their joint standard error wide.
     assert (high - low) / 2 == pytest.approx(1.96 * samples.standard_error(0, 1), rel=0.1)
+
+
+def test_limits_of_large_samples_are_those_of_the_normal_law() -> None:
+    """Where the exact tail is too small to be summed the limits must not widen."""
+    rng = np.random.default_rng(7)
+    n = rng.integers(400, 3000, (2, 12))
+    second = rng.uniform(0.05, 0.6, 12)
+    first = second * rng.uniform(0.1, 0.6, 12)
+    x = np.stack([rng.binomial(n[0], first), rng.binomial(n[1], second)])
+    samples = StratifiedRates(x, n)
+    p, w = x / n, n.prod(0) / n.sum(0)
+    estimate = float(w @ (p[0] - p[1]) / w.sum())
+    error = float(np.sqrt((w**2 * (p * (1 - p) / n).sum(0)).sum()) / w.sum())
+    low, high, _ = samples.interval(0, 1, level=0.95, ratio=False, draws=Draws())
+    assert low == pytest.approx(estimate - 1.96 * error, abs=0.35 * error)
+    assert high == pytest.approx(estimate + 1.96 * error, abs=0.35 * error)

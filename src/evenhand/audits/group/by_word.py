@@ -40,7 +40,20 @@ def compare_by_word(
     Yields
     ------
     Raw
+        With a warning where people of unknown group are left out.
     """
+    left_out = int(data.count[attribute.codes == attribute.unknown].sum()) if attribute.unknown is not None else 0
+    for raw in _compared(metric, attribute, samples, data, options, draws):
+        if left_out:
+            people = "1 person of unknown group is" if left_out == 1 else f"{left_out:,} people of unknown group are"
+            said = f"{people} left out: this holds for people whose group is known."
+            raw = replace(raw, evidence=replace(raw.evidence, warnings=(*(raw.evidence.warnings or ()), said)))
+        yield raw
+
+
+def _compared(
+    metric: Metric, attribute: Attribute, samples: Samples, data: AuditData, options: GroupSetting, draws: Draws
+) -> Iterator[Raw]:
     word = options.reference[attribute.name]
     if word == "highest":
         assert isinstance(samples, RateSamples | WeightedRateSamples)

@@ -40,6 +40,8 @@ from evenhand.kernels.counts.hypergeometric_sums import HypergeometricSum
 
 # Deviates of no difference below this are too near to the estimate to scale the curve by.
 _NEAR = 0.5
+# Beyond this the exact tail is below what can be summed, and the deviates are the normal law's.
+_FAR = 6.5
 # Variances that are larger by less are taken as they are: at .05 a test that ignores this rejects .056 of the time.
 _IGNORED = 1.05
 # Rows of each group that a stratum needs to take part in the test of homogeneity, whose law is a limit.
@@ -147,11 +149,6 @@ class StratifiedRates(StratifiedSamples):
 
     def _test(self, a: int, b: int, draws: Draws) -> TestResult:
         law, _, first = self._law(a, b)
-        if not law.variance > 0:
-            return undefined(
-                "In every stratum with rows of both groups all rows have the same result, so no permutation within "
-                "strata changes anything."
-            )
         p, wide = self._equality(a, b, draws)
         words = _NORMAL if draws.method == "limit" or not law.exact else _SUMMED
         words += ", ties counted half (mid-p)" if draws.midp else ""
@@ -224,7 +221,7 @@ class StratifiedRates(StratifiedSamples):
         taken = 0.0 if draws.midp else 0.5
         deviate = self._score(a, b, value, ratio, taken) / math.sqrt(self._inflation(a, b))
         none = self._score(a, b, 0.0, False, taken) / math.sqrt(self._inflation(a, b))
-        if abs(none) < _NEAR or deviate * none <= 0 or draws.method == "limit":
+        if not _NEAR <= abs(none) <= _FAR or deviate * none <= 0 or draws.method == "limit":
             return deviate
         return deviate * self._scale(a, b, none, draws)
 
