@@ -848,8 +848,8 @@ def unknown() -> str:
                 missing,
             ),
             "\nGuessed groups, 2 to 5 of them, with the assumption of the estimate true. A weak proxy seldom gives a "
-            "probability near 0 or 1. The last two columns: how often the shortcuts' intervals cover a difference of "
-            "0.1:\n",
+            "probability near 0 or 1. Bounds were made in every fifth run. The last two columns: how often the "
+            "shortcuts' intervals cover a difference of 0.1:\n",
             table(
                 ("people", "proxy", "runs", "estimate covers", "bounds cover", *share, "weighting", "threshold"),
                 guessed,
