@@ -142,10 +142,10 @@ def simulate(design: Design, runs: int | None = None, seed: int = 0) -> dict[str
 def grid() -> Iterator[Design]:
     """Yield the designs of the full run."""
     for strata, rows in ((2, (10, 50)), (5, (1, 50)), (20, (2, 20)), (50, (1, 50)), (300, (1, 8)), (2000, (1, 5))):
-        runs = {50: 400, 300: 200, 2000: 40}.get(strata, 600)
+        runs, fewer = {50: (1200, 100), 300: (200, 50), 2000: (40, 20)}.get(strata, (600, 150))
         for rates in ((0.1, 0.9), (0.01, 0.1)):
             for truth in ("null", "difference", "ratio") if strata < 2000 else ("null",):
-                yield Design("rate", strata, rows, rates, truth, runs if truth == "null" else runs // 4)
+                yield Design("rate", strata, rows, rates, truth, runs if truth == "null" else fewer)
     for strata, rows in ((5, (40, 100)), (20, (10, 50)), (300, (4, 12))):
         yield Design("rate", strata, rows, (0.1, 0.9), "opposite", 200)
     yield Design("rate", 2000, (1, 5), (0.1, 0.9), "difference", 20)
