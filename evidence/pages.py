@@ -9,7 +9,7 @@ Reads ``calibration/*.json``, ``benchmarks/*.json`` and the results that travel 
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,8 @@ from evenhand.reproductions.paper import REACHED
 
 ROOT = Path(__file__).resolve().parent.parent
 LEVELS = {"rejected": 0.05, "rejected_01": 0.01, "rejected_001": 0.001}  # counts in group.json and their levels
+ALPHAS = (0.05, 0.01, 0.001)
+STAR = "A star marks a coverage below, or a size above, what a right procedure shows in 99 % of runs."
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
@@ -125,6 +127,28 @@ def projection() -> str:
     stored = json.loads((ROOT / "calibration" / "projection.json").read_text())
     rows = [(r["design"], r["samples"], r["n"], f"{r['projection']:.3f}", f"{r['wald']:.3f}") for r in stored["lines"]]
     return table(("design", "samples", "N", "projection", "Wald"), rows) + "\n"
+
+
+def projection_speed() -> str:
+    """List the seconds of the projection beside a sort and beside a linear-programming solver."""
+    stored = json.loads((ROOT / "benchmarks" / "projection.json").read_text())
+    groups = [
+        (r["groups"], f"{r['ours']:.3f} s", f"{r['argsort']:.3f} s", f"{r['ratio']:.2f}") for r in stored["groups"]
+    ]
+    solvers = list(stored["overlap"][0]["highs"])
+    overlap = []
+    for r in stored["overlap"]:
+        peers = (r["highs"][name]["seconds"] for name in solvers)
+        shown = (f"{seconds:.2f} s, {seconds / r['ours']:.0f} times as long" for seconds in peers)
+        overlap.append((r["m"], f"{r['ours']:.3f} s", *shown, f"{r['ours_large']:.3f} s"))
+    rows = stored["rows"]  # HiGHS is given a tenth of them
+    head = ("attributes", f"{rows // 10:,} rows", *(f"HiGHS, {name}" for name in solvers), f"{rows:,} rows")
+    return (
+        table((f"groups, {rows:,} rows", "ours", "`numpy.argsort`", "ratio"), groups)
+        + "\n\nOverlapping attributes; HiGHS on the smaller number of rows:\n\n"
+        + table(head, overlap)
+        + "\n"
+    )
 
 
 def budget() -> str:
@@ -485,12 +509,11 @@ def tail() -> str:
 
     samples = {part: _range(c["samples"] for c in found.values()) for part, found in stored.items()}
     seeds = sorted({c["seed"] for found in stored.values() for c in found.values()})
-    error = "A star marks a coverage below, or a size above, what a right procedure shows in 99 % of runs."
     recovered = [
         (law, *(f"{row[k]['shape, mean error']:+.3f} ± {row[k]['shape, standard deviation']:.3f}" for k in sizes))
         for law, row in cells["intervals"].items()
     ]
-    rejected = [f"rejected at {a:g}" for a in (0.05, 0.01, 0.001)]
+    rejected = [f"rejected at {a:g}" for a in ALPHAS]
 
     def tested(part: str) -> list[tuple[Any, ...]]:
         return [
@@ -501,7 +524,7 @@ def tail() -> str:
     tested_head = ("samples", "at .05", "at .01", "at .001", "coverage")
     speed = json.loads((ROOT / "benchmarks" / "tail.json").read_text())
     text = [
-        f"Seeds {', '.join(map(str, seeds))}; nothing was chosen on them. {error}\n",
+        f"Seeds {', '.join(map(str, seeds))}; nothing was chosen on them. {STAR}\n",
         "### Exponentiality test\n",
         f"Share of samples that fail, as printed / calibrated to 5 %; {samples['exponentiality']} samples each. A true "
         "exponential should fail in 5 %, lighter tails less often, heavy ones more.\n",
@@ -611,12 +634,25 @@ def _speed(stored: dict[str, Any]) -> str:
 
 def _cover(cell: dict[str, Any], key: str, share: float = 1.0) -> str:
     n = round(cell["samples"] * share)
-    return f"{cell[key]:.3f}" + ("*" if round(cell[key] * n) < stats.binom.ppf(0.01, n, 0.95) else "")
+    return covers(cell[key] * n, n)
+
+
+def covers(covered: float, n: int) -> str:
+    """Write the coverage of 95 % intervals, with a star if it is too low; a dash if there are none."""
+    if not n:
+        return "–"
+    return f"{covered / n:.3f}" + ("*" if round(covered) < stats.binom.ppf(0.01, n, 0.95) else "")
 
 
 def _size(cell: dict[str, Any], key: str, level: float = 0.05) -> str:
-    n = cell["samples"]
-    return f"{cell[key]:.3f}" + ("*" if round(cell[key] * n) > most(n, level) else "")
+    return rejects(cell[key] * cell["samples"], cell["samples"], level)
+
+
+def rejects(rejected: float, n: int, level: float = 0.05) -> str:
+    """Write how often a true null hypothesis is rejected, with a star if that is too often; a dash without tests."""
+    if not n:
+        return "–"
+    return f"{rejected / n:.3f}" + ("*" if round(rejected) > most(n, level) else "")
 
 
 def _range(values: Iterable[int]) -> str:
@@ -959,7 +995,197 @@ def watched() -> str:
     )
 
 
+def best() -> str:
+    """Say how often ratios to the best group are wrong, beside the bare rule of four fifths."""
+    stored = json.loads((ROOT / "calibration" / "best.json").read_text())
+    equal = [r for r in stored["rows"] if r["kind"] == "equal"]
+    bare = []
+    for name, sizes in stored["tables"].items():
+        rows = [r for r in equal if r["table"] == name]
+        flagged = ", ".join(f"{r['flagged'] / r['used']:.2f}" for r in rows)
+        people = f"{min(sizes):,} to {max(sizes):,}"
+        bare.append((len(sizes), people, flagged, _used(rows), *_wrong_at(rows, "wrong")))
+    words = {
+        "equal": "all equal",
+        "tied": "every second one the highest, the others nine tenths of it",
+        "edge": "every second one the highest, the others four fifths of it",
+        "small high": "the smallest group's the highest, all others four fifths of it",
+        "large high": "the largest group's the highest, all others four fifths of it",
+    }
+    truths = []
+    for kind, truth in words.items():
+        rows = [r for r in stored["rows"] if r["kind"] == kind]
+        cells = []
+        for key in ("wrong", "claimed", "missed"):
+            if key not in rows[0]:
+                cells += ["–", "–"]
+                continue
+            worst = max(r[key][0] / r["used"] for r in rows)
+            cells += [" / ".join(_wrong_at(rows, key)), f"{worst:.3f}"]
+        truths.append((truth, len(rows), _used(rows), *cells))
+    many = [(r["design"], f"{r['tables']:,}", *(f"{n / r['tables']:.4f}" for n in r["wrong"])) for r in stored["many"]]
+    exact = [
+        (", ".join(map(str, r["sizes"])), *(f"{share:.4f}" for share in r["largest"].values())) for r in stored["exact"]
+    ]
+    rates = ", ".join(f"{rate:g}" for rate in dict.fromkeys(r["rate"] for r in equal))
+    at = [f"false finding at {alpha:g}" for alpha in stored["alphas"]]
+    worst = "worst design at 0.05"
+    return (
+        "Tables of the sizes of published audits, with all rates equal. Flagged: how often the bare rule finds some "
+        f"group below four fifths, at common rates of {rates}. False finding: how often an audit has any finding at "
+        f"all that should not be there, over these rates together. {STAR}\n\n"
+        + table(("groups", "people in a group", "flagged by the bare rule", "audits", *at), bare)
+        + "\n\nThe same tables by their true rates; shares of audits at 0.05 / 0.01 / 0.001. Missed: some interval "
+        "misses its true ratio.\n\n"
+        + table(
+            ("true rates", "designs", "audits", "false disparity", worst, "false equivalence", worst, "missed", worst),
+            truths,
+        )
+        + "\n\nFar out: many more tables of the large groups. Edge: every second rate is the highest, and the others "
+        "lie on four fifths of it.\n\n"
+        + table(("groups, highest rate, true rates, margin", "tables", *at), many)
+        + "\n\nTiny groups, the chance of a false finding added up over all tables, at the worst common rate:\n\n"
+        + table(("people in the groups", *at), exact)
+        + "\n"
+    )
+
+
+def _used(rows: list[dict[str, Any]]) -> str:
+    return f"{sum(r['used'] for r in rows):,}"
+
+
+def _wrong_at(rows: list[dict[str, Any]], key: str) -> list[str]:
+    """Pool counts of wrong audits over designs, at the three levels."""
+    n = sum(r["used"] for r in rows)
+    return [rejects(sum(r[key][k] for r in rows), n, alpha) for k, alpha in enumerate(ALPHAS)]
+
+
+def suppression() -> str:
+    """Say what an attacker works out of tables from which groups are held back."""
+    stored = json.loads((ROOT / "calibration" / "suppression.json").read_text())
+    totals, held = stored["totals"], [t for t in stored["tables"] if t.get("held")]
+    keys = ("counts", "recovered", "known_small", "too_narrow")
+    rows = [
+        (what, *(f"{totals[key][k]:,}" for k in keys), f"{totals[key]['narrowest_in_thresholds']:g}")
+        for what, key in (("only small groups left out", "unprotected"), ("`suppress`", "protected"))
+    ]
+    head = ("", "counts held back", "worked out exactly", "found to be small", "range below the threshold",
+            "narrowest range, in thresholds")  # fmt: skip
+    groups = {key: f"{sum(t[key] for t in held):,}" for key in ("held", "groups", "small")}
+    none = sum(t["small"] == 0 for t in stored["tables"])
+    return (
+        table(head, rows)
+        + f"\n\nOf {totals['tables']} tables {none} had no small count, {totals['refused']} were refused because too "
+        f"little was left, and in {len(held)} groups were held back: {groups['held']} of their {groups['groups']} "
+        f"groups, for the sake of {groups['small']} with a small count. Counts published that were small or wrong: "
+        f"{totals['small_or_wrong_published']}.\n"
+    )
+
+
+def clusters() -> str:
+    """Say how often tests of clustered rows reject a true null, and how often their intervals cover."""
+    stored = json.loads((ROOT / "calibration" / "clusters.json").read_text())
+    sizes = [
+        (*_clustered(d), *(rejects(d["rejected"][f"{a:g}"][0] * d["runs"], d["runs"], a) for a in ALPHAS),
+         f"{d['rejected']['0.05'][1]:.3f}")
+        for d in stored["size"]
+    ]  # fmt: skip
+    covered = [
+        (*_clustered(d), covers(d["covered"][0] * d["runs"], d["runs"]), f"{d['covered'][1]:.3f}")
+        for d in stored["coverage"]
+    ]
+    head = ("clusters", "metric", "rows in each", "correlation", "runs")
+    return (
+        f"{STAR}\n\n"
+        + table((*head, "at .05", "at .01", "at .001", "rows for people, at .05"), sizes)
+        + f"\n\nHow often 95 % intervals of a difference of {stored['gap']:g} cover it:\n\n"
+        + table((*head, "covers", "rows for people"), covered)
+        + "\n"
+    )
+
+
+def _clustered(design: dict[str, Any]) -> tuple[Any, ...]:
+    """Describe a design of `clusters`: which clusters, metric, rows in each, correlation and runs."""
+    metric = f"rate of {design['rate']:g}" if design["metric"] == "selection_rate" else f"`{design['metric']}`"
+    rows = 2 if design["kind"] == "pairs" else design["size"]
+    each = f"{rows}" if design["equal"] else f"{rows}, unequal"
+    return f"{design['clusters']} {design['kind']}", metric, each, f"{design['correlation']:g}", f"{design['runs']:,}"
+
+
+def strata() -> str:
+    """Say how often comparisons within strata are wrong, beside the crude test, and what they cost."""
+    stored = json.loads((ROOT / "calibration" / "strata.json").read_text())["designs"]
+    kinds = {"rate": "rate", "mean": "mean", "auc": "AUC", "global": "rates of three groups"}
+    truths = {
+        "null": "",
+        "difference": ", +0.1 apart",
+        "ratio": ", ratio 1.6",
+        "opposite": ", opposite directions",
+        "skewed": ", skewed",
+        "unequal": ", unequal spread",
+    }
+    pooled, each = [], []
+    for kind, word in kinds.items():
+        rows = [r for r in stored if r["design"]["kind"] == kind]
+        pooled.append((word, len(rows), f"{sum(r['tested'] for r in rows):,}", *_within(rows)))
+    for r in stored:
+        d = r["design"]
+        rates = ", rates {:g} to {:g}".format(*d["rates"]) if d["kind"] in ("rate", "global") else ""
+        what = kinds[d["kind"]] + truths[d["truth"]] + rates
+        each.append((what, f"{d['strata']:,}", "{} to {}".format(*d["rows"]), f"{r['tested']:,}", *_within([r])))
+    shares = ("at .05", "at .01", "at .001", "mid-p at .05", "crude at .05", "covers difference", "covers ratio")
+    speed = json.loads((ROOT / "benchmarks" / "strata.json").read_text())
+    costs = [
+        (
+            ", ".join(f"`{m}`" for m in r["metrics"]),
+            f"{r['without']:.2f} s",
+            f"{r['within']:.2f} s",
+            f"{r['ratio']:.1f}",
+        )
+        for r in speed["measured"]
+    ]
+    cost_head = (f"{speed['rows']:,} rows, {speed['strata']:,} strata", "without strata", "within", "times as long")
+    return (
+        "How often a test rejects where nothing differs within strata, and how often 95 % intervals cover the "
+        f"conditional value; in brackets of how many tests or intervals. {STAR}\n\n"
+        + table(("value", "designs", "runs", *shares), pooled)
+        + "\n\nEach design:\n\n"
+        + table(("value", "strata", "rows each", "runs", *shares), each)
+        + f"\n\nTwo-sided intervals that contradict their p-value: {sum(r['contradictions'] for r in stored)}.\n\n"
+        + table(cost_head, costs)
+        + "\n"
+    )
+
+
+def _within(rows: list[dict[str, Any]]) -> list[str]:
+    """Pool designs of `strata`: sizes where nothing differs, those of mid-p and crude tests, and coverage."""
+    null = _added(r for r in rows if r["design"]["truth"] in ("null", "skewed", "unequal"))
+    rates = _added(r for r in rows if r["design"]["kind"] == "rate" and r["design"]["truth"] == "null")
+    made = _added(rows)
+    first, *others = (rejects(null[f"rejected_{a}"], null["tested"], a) for a in ALPHAS)
+    more = (
+        (rejects(rates["midp_0.05"], rates["tested"]), rates["tested"]),
+        (_share(rates, "crude", "crude_tested"), rates["crude_tested"]),
+        (covers(made["covered_difference"], made["intervals"]), made["intervals"]),
+        (covers(made["covered_ratio"], made["intervals_ratio"]), made["intervals_ratio"]),
+    )
+    counted = [f"{share} ({n:,})" if n else "–" for share, n in ((first, null["tested"]), *more)]
+    return [counted[0], *others, *counted[1:]]
+
+
+def _added(rows: Iterable[dict[str, Any]]) -> Counter[str]:
+    """Add up the counts of several designs."""
+    total: Counter[str] = Counter()
+    for row in rows:
+        total.update({key: value for key, value in row.items() if key != "design"})
+    return total
+
+
 PAGES = {
+    "best": best,
+    "suppression": suppression,
+    "clusters": clusters,
+    "strata": strata,
     "watch": watched,
     "compare": compared,
     "methods": methods,
@@ -969,6 +1195,7 @@ PAGES = {
     "calibration": calibration,
     "rates": rates,
     "projection": projection,
+    "projection-speed": projection_speed,
     "tail": tail,
     "power": power,
     "budget": budget,
