@@ -142,20 +142,20 @@ def simulate(design: Design, runs: int | None = None, seed: int = 0) -> dict[str
 def grid() -> Iterator[Design]:
     """Yield the designs of the full run."""
     for strata, rows in ((2, (10, 50)), (5, (1, 50)), (20, (2, 20)), (50, (1, 50)), (300, (1, 8)), (2000, (1, 5))):
-        runs = {50: 400, 300: 200, 2000: 40}.get(strata, 600)
+        runs = {50: 1000, 300: 600, 2000: 150}.get(strata, 1500)
         for rates in ((0.1, 0.9), (0.01, 0.1)):
             for truth in ("null", "difference", "ratio") if strata < 2000 else ("null",):
                 yield Design("rate", strata, rows, rates, truth, runs if truth == "null" else runs // 4)
     for strata, rows in ((5, (40, 100)), (20, (10, 50)), (300, (4, 12))):
         yield Design("rate", strata, rows, (0.1, 0.9), "opposite", 200)
-    yield Design("rate", 2000, (1, 5), (0.1, 0.9), "difference", 20)
-    yield Design("rate", 2000, (50, 50), (0.1, 0.9), "null", 20)
+    yield Design("rate", 2000, (1, 5), (0.1, 0.9), "difference", 50)
+    yield Design("rate", 2000, (50, 50), (0.1, 0.9), "null", 100)
     for strata, rows in ((2, (15, 40)), (10, (6, 20)), (50, (2, 12))):
         for truth in ("null", "skewed", "unequal"):
-            yield Design("mean", strata, rows, (0.1, 0.9), truth, 100)
+            yield Design("mean", strata, rows, (0.1, 0.9), truth, 250)
         yield Design("auc", strata, (2 * rows[0], 2 * rows[1]), (0.1, 0.9), "null", 40 if strata < 50 else 15)
     for strata, rows in ((3, (20, 60)), (30, (2, 20)), (300, (2, 6))):
-        yield Design("global", strata, rows, (0.05, 0.5), "null", 1500)
+        yield Design("global", strata, rows, (0.05, 0.5), "null", 6000)
 
 
 def short() -> Iterator[Design]:

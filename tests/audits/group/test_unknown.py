@@ -212,3 +212,21 @@ def test_three_groups_and_two_bound_the_same_pair_alike():
         ]
         assert firsts[0].lowest_possible == pytest.approx(firsts[1].lowest_possible)
         assert firsts[0].highest_possible == pytest.approx(firsts[1].highest_possible)
+
+
+def test_clusters_give_bounds_their_own_error():
+    """Everybody twice in one cluster each is the same answer as everybody once."""
+    rng = np.random.default_rng(8)
+    table = pd.DataFrame({"d": rng.integers(0, 2, 1200), "person": range(1200)})
+    table["sex"] = np.where(
+        rng.random(1200) < 0.05, None, np.where(rng.random(1200) < 0.5 + 0.2 * table["d"], "F", "M")
+    )
+    asked = {"decision": "d", "groups": "sex", "missing": "unknown"}
+    once, twice = (
+        eh.audit_group(eh.read(rows, **asked, cluster="person"), metrics=["selection_rate"], rng=0).findings[0]
+        for rows in (table, pd.concat([table, table]))
+    )
+    plain = eh.audit_group(eh.read(table, **asked), metrics=["selection_rate"], rng=0).findings[0]
+    assert twice.estimate == pytest.approx(once.estimate)
+    assert (twice.interval.low, twice.interval.high) == pytest.approx((once.interval.low, once.interval.high), abs=1e-6)
+    assert once.interval.low == pytest.approx(plain.interval.low, abs=3e-3)
