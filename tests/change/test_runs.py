@@ -73,6 +73,18 @@ def test_a_file_that_is_no_run_is_refused(tmp_path: Path, text: str, said: str) 
         load_run(tmp_path)
 
 
+def test_a_shared_run_stays_in_the_history(tmp_path: Path) -> None:
+    data = eh.datasets.planted(rows=2000, fnr=(0.1, 0.4), rng=0)
+    for name, suppress in (("own", None), ("shared", 10), ("later", None)):
+        run = eh.audit(data, plan=eh.Plan(group={"metrics": ["fnr"]}), rng=0, suppress=suppress)
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "findings.json").write_text(run.to_json())
+        os.utime(tmp_path / name / "findings.json", (len(name) * 1000, len(name) * 1000))
+    history = read_history(tmp_path)
+    assert [e.folder for e in history.entries] == ["own", "later", "shared"]
+    assert history.entries[2].changed == ("Not compared with the run before.",)
+
+
 def test_history_in_the_order_of_writing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for j, (name, run) in enumerate((("b", made(0.1)), ("a", made(0.4)), ("broken", None))):
         place = tmp_path / name / "findings.json"

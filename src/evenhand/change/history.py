@@ -113,7 +113,10 @@ def read_history(folder: str | Path) -> History:
 
 
 def _changed(before: Any, after: Any) -> tuple[str, ...]:
-    compared = compare_runs(before, after)
+    try:
+        compared = compare_runs(before, after)
+    except DataError:  # a run that was made to be shared
+        return ("Not compared with the run before.",)
     states = Counter(line.state for line in compared.lines)
     said = [
         f"{states[state]} {word}."
