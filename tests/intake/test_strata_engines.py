@@ -23,8 +23,8 @@ def test_engines_add_up_what_the_audit_within_strata_needs(spark: Any) -> None:
     asked: dict[str, Any] = {"outcome": "y", "decision": "d", "score": "p", "groups": "sex"}
     asked |= {"strata": ["job", "age"], "cuts": {"age": [30, 50]}}
     metrics = ["selection_rate", "fnr", "mean_score"]
-    session = spark.createDataFrame(table.values.tolist(), list(table))
-    sources = (table, duckdb.from_df(table), session)
+    on_spark = spark.createDataFrame(table.values.tolist(), list(table))
+    sources = (table, duckdb.from_df(table), on_spark)
     rows, *engines = (eh.audit_group(eh.read(s, **asked), metrics=metrics, method="limit", rng=0) for s in sources)
     for result in engines:
         assert [f.measure for f in result.findings] == [f"{m}_conditional" for m in metrics]
