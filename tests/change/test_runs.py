@@ -73,6 +73,14 @@ def test_a_file_that_is_no_run_is_refused(tmp_path: Path, text: str, said: str) 
         load_run(tmp_path)
 
 
+def test_a_run_without_its_people_is_refused(tmp_path: Path) -> None:
+    content = json.loads(made(0.1, rows=500).to_json())
+    del content["data"]["people"]
+    (tmp_path / "findings.json").write_text(json.dumps(content))
+    with pytest.raises(DataError, match="does not say who its people are"):
+        load_run(tmp_path)
+
+
 def test_a_shared_run_stays_in_the_history(tmp_path: Path) -> None:
     data = eh.datasets.planted(rows=2000, fnr=(0.1, 0.4), rng=0)
     for name, suppress in (("own", None), ("shared", 10), ("later", None)):

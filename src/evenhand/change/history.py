@@ -12,6 +12,7 @@ from typing import Any
 from evenhand.change.runs import compare_runs, load_run
 from evenhand.errors import DataError
 from evenhand.results import Verdict, printable
+from evenhand.results.table import text_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,9 +64,7 @@ class History:
             tally = [str(e.tally.get(str(v), 0)) for v in Verdict]
             marks = (e.fingerprint[:8], e.plan[:8])
             rows.append((e.date, printable(e.folder), f"{e.rows:,}", *marks, *tally, " ".join(e.changed)))
-        widths = [max(len(row[j]) for row in rows) for j in range(len(head))]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-        return "\n".join([*lines, *self.problems])
+        return "\n".join([text_rows(rows), *self.problems])
 
 
 def read_history(folder: str | Path) -> History:

@@ -13,6 +13,7 @@ from typing import Any
 
 from evenhand.files import write_atomic
 from evenhand.results import Interval, plain, printable, shown_p
+from evenhand.results.table import text_rows
 
 #: Written into every ``comparison.json``.
 COMPARISON_SCHEMA = "evenhand-comparison/1"
@@ -171,11 +172,9 @@ class Comparison:
     def __str__(self) -> str:
         head = ("metric", "groups", "before", "after", "change", "interval", "p", "verdict")
         rows = [head, *(_row(c) for c in self.changes)]
-        widths = [max(len(row[j]) for row in rows) for j in range(len(head))]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         tally = Counter(str(c.verdict) for c in self.changes)
         counted = ", ".join(f"{tally[v]} {v}" for v in map(str, ChangeVerdict) if tally[v])
-        return "\n".join([*lines, "", f"{len(self)} changes at error rate {self.alpha:g}: {counted}."])
+        return "\n".join([text_rows(rows), "", f"{len(self)} changes at error rate {self.alpha:g}: {counted}."])
 
 
 def _row(c: Change) -> tuple[str, ...]:

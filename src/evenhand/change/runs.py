@@ -24,6 +24,7 @@ from evenhand.errors import DataError
 from evenhand.files import write_atomic
 from evenhand.inference.multiplicity import adjust
 from evenhand.results import SCHEMA, AuditRun, Finding, Verdict, plain, printable, shown_p
+from evenhand.results.table import text_rows
 
 _SAME = (
     "Both runs are about the same people. Their difference is no sample of its own, so no p-values are given; "
@@ -115,11 +116,11 @@ class RunComparison:
     def __str__(self) -> str:
         head = ("audit", "measure", "groups", "before", "after", "p", "verdict before", "verdict after", "shown")
         rows = [head, *(_row(line) for line in self.lines)]
-        widths = [max(len(row[j]) for row in rows) for j in range(len(head))]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         states = Counter(line.state for line in self.lines)
         counted = ", ".join(f"{n} {state}" for state, n in states.items())
-        return "\n".join([*lines, "", f"{len(self.lines)} findings: {counted}.", *self.plan_changes, *self.notes])
+        return "\n".join(
+            [text_rows(rows), "", f"{len(self.lines)} findings: {counted}.", *self.plan_changes, *self.notes]
+        )
 
 
 def _row(line: Line) -> tuple[str, ...]:
@@ -152,9 +153,12 @@ def load_run(path: str | Path) -> AuditRun:
         found = content.get("schema") if isinstance(content, dict) else None
         raise DataError(f"`{place}` has the schema {found!r}; this version reads {SCHEMA!r}. Run the audit again.")
     try:
-        return AuditRun.from_dict(content)
+        run = AuditRun.from_dict(content)
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"`{place}` is not a whole run: {_reason(error)}.") from None
+    if "people" not in run.data:
+        raise DataError(f"`{place}` does not say who its people are: an older version made it. Run the audit again.")
+    return run
 
 
 def _reason(error: Exception) -> str:
