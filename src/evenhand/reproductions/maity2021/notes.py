@@ -40,6 +40,4 @@ NOTES = (
     "the values of lambda that were tried bounds nothing. People who were moved within the budget do give a lower "
     "bound; but then lambda is chosen on the audited rows, the map is not fixed, and theorem 3.1 does not cover it. "
     "The level of such a test would have to be measured before it is offered.",
-    "Processor seconds of table 1, figure 2 and choices are those of a run that went on from parts: the rows of "
-    "Reduction were computed last.",
 )
