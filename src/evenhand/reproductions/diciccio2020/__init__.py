@@ -41,9 +41,6 @@ _NOTES = (
     "The fixed penalty, the split and, for COMPAS, the columns of the models in figures 2 and 3 are ours, because the "
     "paper gives none. The basic bootstrap of section 4.2 is a small function of the reproduction: the product has "
     "none of this kind.",
-    "The stored results rest on less than the full form where that took too long: table 1 on 199 permutations in place "
-    "of 1,000, sections 3.3 and 4.2 and figure 1 on fewer simulations, figure 3 on fewer samples of each size. The "
-    "settings of each are listed at the end of the page, and the simulation errors are theirs.",
 )
 
 PAPER = Paper(
