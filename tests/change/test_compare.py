@@ -167,6 +167,14 @@ def test_bad_sides_are_refused(a: Any, b: Any, asked: dict[str, Any], kind: type
         eh.compare(data_of(people(300)), a, b, **asked)
 
 
+def test_groups_are_needed() -> None:
+    share = np.linspace(0, 1, 300)
+    guessed = {"r": {"a": share, "b": 1 - share}}
+    data = eh.AuditData.from_arrays(decision=np.arange(300) % 2, group_probability=guessed)
+    with pytest.raises(DataError, match="A comparison needs a group column"):
+        eh.compare(data, data.decision, data.decision)
+
+
 def test_other_audits_stand_side_by_side() -> None:
     table = people(500)
     x = np.column_stack([table["u"], table["y"] + np.random.default_rng(3).normal(size=500)])

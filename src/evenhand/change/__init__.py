@@ -32,7 +32,7 @@ from evenhand.change.headlines import headlines_of
 from evenhand.change.questions import FEWEST, Paired, ask, pair
 from evenhand.change.result import Change, ChangeVerdict, Comparison
 from evenhand.change.sides import Sides, make_sides
-from evenhand.errors import UsageError
+from evenhand.errors import DataError, UsageError
 from evenhand.inference.multiplicity import adjust
 from evenhand.inference.paired_samples import InfluenceSamples
 from evenhand.inference.samples import Draws
@@ -110,6 +110,8 @@ def compare(
     if parsed is not None and parsed.ratio:
         raise UsageError(f"`margin` is {margin!r}; a comparison takes a difference such as 0.02.")
     check_independent(data, "A comparison")
+    if not data.attributes:
+        raise DataError("A comparison needs a group column and none was given. Name at least one in `groups`.")
     sides = make_sides(data, a, b)
     chosen = metrics_for(sides.a, metrics)
     for metric in chosen:
