@@ -8,8 +8,6 @@ import pytest
 from evenhand.reproductions import stored_results
 from evenhand.reproductions.maity2021.simulation import crossing, draw, statistic
 
-pytest.importorskip("sklearn")
-
 
 def test_figure_1_crosses_at_1_255():
     crossings = [crossing(draw(s)) for s in range(4)]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 
+import duckdb
 import numpy as np
+import pandas as pd
 import pytest
 
 import evenhand as eh
@@ -145,9 +147,7 @@ def test_a_table_by_month_is_its_batches(engine):
         columns["sex"] += [data.attributes[0].labels[c] for c in data.attributes[0].codes]
     source = columns
     if engine == "duckdb":
-        duckdb = pytest.importorskip("duckdb")
-        pandas = pytest.importorskip("pandas")
-        source = duckdb.connect().from_df(pandas.DataFrame(columns))
+        source = duckdb.connect().from_df(pd.DataFrame(columns))
     told = {"outcome": "y", "decision": "d", "groups": ["sex"]}
     two = eh.Watch(["fnr"], reference={"sex": "M"}, data=told)
     assert two.update_by(source, time="month") == list(parts)

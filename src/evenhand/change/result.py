@@ -19,6 +19,14 @@ from evenhand.results.table import text_rows
 COMPARISON_SCHEMA = "evenhand-comparison/1"
 
 
+def json_text(content: Mapping[str, Any], path: str | Path | None) -> str:
+    """Return plain data as JSON and, with a path, write it there in one step."""
+    text = json.dumps(content, indent=1, allow_nan=False) + "\n"
+    if path is not None:
+        write_atomic(Path(path), text)
+    return text
+
+
 class ChangeVerdict(StrEnum):
     """What is shown about a change."""
 
@@ -164,10 +172,7 @@ class Comparison:
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return the comparison as JSON and, with a path, write it there in one step."""
-        text = json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n"
-        if path is not None:
-            write_atomic(Path(path), text)
-        return text
+        return json_text(self.to_dict(), path)
 
     def __str__(self) -> str:
         head = ("metric", "groups", "before", "after", "change", "interval", "p", "verdict")

@@ -19,9 +19,8 @@ import numpy as np
 from scipy import special
 
 from evenhand.audits.margin import is_ratio
-from evenhand.change.result import COMPARISON_SCHEMA, ChangeVerdict
+from evenhand.change.result import COMPARISON_SCHEMA, ChangeVerdict, json_text
 from evenhand.errors import DataError
-from evenhand.files import write_atomic
 from evenhand.inference.multiplicity import adjust
 from evenhand.results import SCHEMA, AuditRun, Finding, Verdict, plain, printable, shown_p
 from evenhand.results.table import text_rows
@@ -108,10 +107,7 @@ class RunComparison:
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return the comparison as JSON and, with a path, write it there in one step."""
-        text = json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n"
-        if path is not None:
-            write_atomic(Path(path), text)
-        return text
+        return json_text(self.to_dict(), path)
 
     def __str__(self) -> str:
         head = ("audit", "measure", "groups", "before", "after", "p", "verdict before", "verdict after", "shown")

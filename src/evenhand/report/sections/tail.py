@@ -8,8 +8,8 @@ from typing import Any
 from evenhand.audits.tail.evidence import DifferenceEvidence, LevelEvidence, ReturnLevel, TailShown
 from evenhand.report.document import Block, Cell, Table, Text
 from evenhand.report.evidence import known
-from evenhand.report.figures import Frame, axis, figure, layer, lines, number, word
-from evenhand.report.theme import colour_of, legend_of
+from evenhand.report.figures import Frame, lines, number
+from evenhand.report.quantile_chart import quantile_chart
 from evenhand.results import AuditResult, Evidence
 
 _CLOSE = 0.05  # of score: an interval this short says something, whatever limits it
@@ -85,33 +85,8 @@ def _quantiles(groups: Mapping[str, TailShown]) -> list[Block]:
     rows = [row for row in rows if row["x"] is not None and row["y"] is not None]
     if not rows:
         return []
-    ends = [min(r["x"] for r in rows), max(r["x"] for r in rows)]
-    tip = [word("series", "group"), axis("x", "fitted", format=".4~g"), axis("y", "observed", format=".4~g")]
-    layers = [
-        layer(
-            {"type": "line", "color": "var(--soft)", "strokeWidth": 1.2},
-            [{"x": end, "y": end} for end in ends],
-            x=axis("x", "fitted quantile"),
-            y=axis("y", "observed quantile"),
-        ),
-        layer(
-            {"type": "point", "filled": True, "size": 28, "opacity": 0.75},
-            x=axis("x", "fitted quantile", scale={"zero": False}, axis={"tickCount": 5}),
-            y=axis("y", "observed quantile", scale={"zero": False}),
-            color=colour_of("series", [r["series"] for r in rows]),
-            tooltip=tip,
-        ),
-    ]
-    return [
-        figure(
-            "Does the fitted tail fit?",
-            "Observed against fitted quantiles of the tail. Points on the line: the fit describes the tail.",
-            rows,
-            layers,
-            columns={"series": "Group", "x": "Fitted", "y": "Observed"},
-            legend=legend_of([r["series"] for r in rows]),
-        )
-    ]
+    caption = "Observed against fitted quantiles of the tail. Points on the line: the fit describes the tail."
+    return [quantile_chart("Does the fitted tail fit?", caption, rows)]
 
 
 def _table(groups: Mapping[str, TailShown]) -> Table:

@@ -10,6 +10,7 @@ import numpy as np
 
 from evenhand.report.document import Block, Table, Text
 from evenhand.report.figures import Frame, Row, axis, figure, layer, lines, number, rule, word
+from evenhand.report.quantile_chart import quantile_chart
 from evenhand.report.theme import colour_of, legend_of
 from evenhand.reproductions.monjezi2025.census import MODELS_SHOWN, maximum_density, rises, study
 from evenhand.reproductions.paper import Claim, Parts, Result, Settings
@@ -325,34 +326,8 @@ def figures_of_quantile_plots(result: Result) -> list[Block]:
                 f"stability p {fit['stable']:.2g}, {'believed' if fit['believed'] else 'not believed'} beyond the rows."
             )
         if rows:
-            made.append(_quantile_chart(f"Quantile plot: {_NAMES[label]}", " ".join(verdicts), rows))
+            caption = f"Points on the line: the fit describes the tail. {' '.join(verdicts)}"
+            made.append(quantile_chart(f"Quantile plot: {_NAMES[label]}", caption, rows))
         else:
             made.append(Text(text=f"Quantile plot: {_NAMES[label]}. {' '.join(verdicts)}", kind="note"))
     return made
-
-
-def _quantile_chart(title: str, verdicts: str, rows: list[Row]) -> Block:
-    ends = [min(r["x"] for r in rows), max(r["x"] for r in rows)]
-    layers = [
-        layer(
-            {"type": "line", "color": "var(--soft)", "strokeWidth": 1.2},
-            [{"x": end, "y": end} for end in ends],
-            x=axis("x", "fitted quantile"),
-            y=axis("y", "observed quantile"),
-        ),
-        layer(
-            {"type": "point", "filled": True, "size": 28, "opacity": 0.75},
-            x=axis("x", "fitted quantile", scale={"zero": False}, axis={"tickCount": 5}),
-            y=axis("y", "observed quantile", scale={"zero": False}),
-            color=colour_of("series", [r["series"] for r in rows]),
-            tooltip=[word("series", "group"), axis("x", "fitted", format=".4f"), axis("y", "observed", format=".4f")],
-        ),
-    ]
-    return figure(
-        title,
-        f"Points on the line: the fit describes the tail. {verdicts}",
-        rows,
-        layers,
-        columns={"series": "Group", "x": "Fitted", "y": "Observed"},
-        legend=legend_of([r["series"] for r in rows]),
-    )
