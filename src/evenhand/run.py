@@ -20,7 +20,7 @@ from evenhand.audits.options import options_of
 from evenhand.audits.reference import groups_among, references
 from evenhand.audits.registry import AUDITS
 from evenhand.audits.suppression import Shareable, known_groups, shareable
-from evenhand.audits.verdict import settle
+from evenhand.audits.verdict import hierarchy, settle
 from evenhand.errors import DataError, UsageError
 from evenhand.intake import AuditData
 from evenhand.intake.fingerprint import Fingerprint
@@ -234,7 +234,8 @@ def _joined(results: Sequence[AuditResult]) -> AuditResult:
 def _run_one(name: str, plan: Plan, data: AuditData, shared: Mapping[str, Any]) -> AuditResult | DataError:
     """Ask one audit for findings that are not judged yet."""
     kind = AUDITS[name].options
-    given = {**shared, "alpha": plan.alpha, "correction": plan.correction, "rng": plan.seed}
+    alpha = plan.alpha * (hierarchy(plan.audits)[0][name] if AUDITS[name].joint else 1.0)
+    given = {**shared, "alpha": alpha, "correction": plan.correction, "rng": plan.seed}
     given = {k: v for k, v in given.items() if k in options_of(kind)} | _options(plan, name, data)
     if "distance" in given:
         given["model"] = None

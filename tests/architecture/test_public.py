@@ -40,6 +40,7 @@ NAMES = [
     "audit_individual",
     "audit_projection",
     "audit_proxy",
+    "audit_scan",
     "audit_tail",
     "bias_audit",
     "cell_metric",

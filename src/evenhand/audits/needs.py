@@ -55,6 +55,13 @@ def groups(given: Given) -> str:
     return "" if given.data.attributes else "needs a group column and none was given"
 
 
+def several_attributes(given: Given) -> str:
+    """Ask for at least two attributes to combine."""
+    named = given.options.get("attributes")
+    own = [a.name for a in given.data.attributes if " × " not in a.name] if named is None else named
+    return "" if len(own) > 1 and not isinstance(own, str) else "needs at least two group columns to combine"
+
+
 def groups_or_numbers(given: Given) -> str:
     """Ask for a column of groups, a continuous attribute or probabilities of groups."""
     return "" if given.data.continuous or given.data.probabilities else groups(given)

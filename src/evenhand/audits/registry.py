@@ -57,6 +57,9 @@ class Audit:
     explains: bool = False  # whether it explains a difference between groups and waits until one is shown
     # Options that make it run where no outcome of two values is known.
     without_outcome: Mapping[str, str] = field(default_factory=dict)
+    # Whether it searches many questions and adjusts for all of them itself, also those that give no finding; it then
+    # takes its share of the error as a whole.
+    joint: bool = False
     evidence: tuple[str, ...] = ()  # classes of its `evidence.py` that its evidence is made of, the fullest first
 
     @property
@@ -329,6 +332,33 @@ _ROWS = (
             "model has a closed form. Rows made by a generator are never counted as observed."
         ),
         sources=("monjezi2025", "hosking1987"),
+    ),
+    Audit(
+        name="scan",
+        evidence=("ScanEvidence", "Evidence"),
+        question="Which combination of attributes did nobody think of?",
+        needs=(
+            needs.several_attributes,
+            needs.decisions_or_scores,
+            needs.independent_people,
+            needs.no_sampling_weights,
+        ),
+        joint=True,
+        hypotheses=(
+            Hypothesis(
+                measure="a subgroup",
+                null="The subgroup has the same value of the metric as everybody else.",
+            ),
+        ),
+        method=(
+            "All subgroups that a few conditions describe are compared with everybody else. Each has its own exact "
+            "p-value. Random permutations, the same for all subgroups, say how small the smallest of these p-values "
+            "is by chance; the adjusted p-value is compared with that, so the error rate is over everything that was "
+            "searched. Subgroups too small to be shown cost nothing. Of the subgroups that are shown, those are listed "
+            "that say something of their own: one that differs only through a shorter or longer description is counted "
+            "under that one. Intervals hold for all subgroups together."
+        ),
+        sources=("westfall1993", "tarone1990"),
     ),
 )
 

@@ -32,7 +32,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from evenhand.arrays import FloatArray
+from evenhand.arrays import BoolArray, FloatArray
 from evenhand.audits.registry import AUDITS
 from evenhand.audits.verdict_words import Judgement, sentence
 from evenhand.inference.multiplicity import adjust, gatekeeping, share_out
@@ -49,13 +49,17 @@ class _Family:
     adjusted: FloatArray
     asked: int
 
-    def level(self, i: int, alpha: float) -> float:
-        """Return the level at which one finding was tested: its raw p-value is at most this just when it is shown."""
+    def level(self, i: int, alpha: float, critical: float | None = None) -> float:
+        """Return the level at which one finding was tested: its raw p-value is at most this just when it is shown.
+
+        `critical` is the level of a single question where the audit adjusted for all it searched.
+        """
         raw, adjusted = float(self.raw[i]), float(self.adjusted[i])
         if math.isnan(adjusted):
             return math.nan
         own = alpha * raw / adjusted if adjusted > 0 else 0.0
-        return max(own, alpha / max(self.asked, 1)) if adjusted <= alpha else own
+        least = alpha / max(self.asked, 1) if critical is None else critical
+        return max(own, least) if adjusted <= alpha else own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +138,7 @@ def settle(results: Sequence[R], *, alpha: float, correction: str = "holm") -> t
             waits_for=closed.get(audit[i], ""),
         )
         verdict = _verdict(known)
-        levels = [family.level(i, alpha) for family in (beyond, inside, differs)]
+        levels = [family.level(i, alpha, evidence.critical_pvalue) for family in (beyond, inside, differs)]
         level = _level(verdict, known, levels, one_sided=isinstance(makers[i], OneSided))
         if verdict is Verdict.INCONCLUSIVE and differs.raw[i] > 1 - level:
             known = replace(known, differs=math.nan)  # said only where the interval shown beside it says so too
@@ -219,6 +223,9 @@ def _family(
     """Adjust one family; findings without a p-value do not count. Only `disparity` has gates and joint values."""
     raw = np.array([math.nan if v is None else v for v in values], dtype=np.float64)
     asked = int(np.sum(~np.isnan(raw)))
+    own = np.array([name in AUDITS and AUDITS[name].joint for name in audit], dtype=bool) & ~np.isnan(raw)
+    if joint is not None and own.any():
+        return _with_joint_audits(raw, own, audit, correction, joint)
     if correction == "gatekeeping":
         present = list(dict.fromkeys(a for a, p in zip(audit, raw, strict=True) if not math.isnan(p)))
         shares, opens = (even_shares(present), {}) if joint is None else hierarchy(present)
@@ -230,6 +237,28 @@ def _family(
     # A joint value cannot be below the raw one: draws are finite.
     inner = np.where(together, np.maximum(known, raw), adjust(np.where(together, math.nan, raw), method="holm"))
     return _Family(raw=raw, adjusted=share_out(inner, together.astype(int)), asked=asked)
+
+
+def _with_joint_audits(
+    raw: FloatArray, own: BoolArray, audit: Sequence[str], correction: str, joint: Sequence[float | None]
+) -> _Family:
+    """Give each audit that adjusts for all it searched its share of the error, and the other audits what is left.
+
+    Its findings are few of the questions it asked, so what it does not use is not handed on.
+    """
+    rest = _family([math.nan if mine else p for p, mine in zip(raw, own, strict=True)], audit, correction, joint)
+    adjusted = rest.adjusted.copy()
+    searched = np.array([math.nan if v is None else v for v in joint], dtype=np.float64)
+    if correction == "none":
+        adjusted[own] = raw[own]
+        return _Family(raw=raw, adjusted=adjusted, asked=int(np.sum(~np.isnan(raw))))
+    present = list(dict.fromkeys(a for a, p in zip(audit, raw, strict=True) if not math.isnan(p)))
+    shares, _ = hierarchy(present)
+    left = 1 - sum(shares[name] for name in {a for a, mine in zip(audit, own, strict=True) if mine})
+    part = np.array([shares.get(a, 1.0) for a in audit])
+    adjusted[own] = np.minimum(np.maximum(searched[own], raw[own]) / part[own], 1.0)
+    adjusted[~own] = np.minimum(adjusted[~own] / max(left, 1e-300), 1.0)
+    return _Family(raw=raw, adjusted=adjusted, asked=int(np.sum(~np.isnan(raw))))
 
 
 def _closed(family: _Family, audit: Sequence[str], alpha: float) -> dict[str, str]:

@@ -151,6 +151,11 @@ SOURCES: dict[str, Source] = {
         "Biometrical Journal 50, 346–363, 2008",
         "https://doi.org/10.1002/bimj.200810425",
     ),
+    "tarone1990": Source(
+        "R. E. Tarone",
+        "A modified Bonferroni method for discrete data",
+        "Biometrics 46, 515–522, 1990",
+    ),
     "westfall1993": Source("P. H. Westfall, S. S. Young", "Resampling-Based Multiple Testing", "Wiley, 1993"),
     "phipson2010": Source(
         "B. Phipson, G. K. Smyth",

@@ -103,8 +103,8 @@ class Evidence(Part):
         What chance alone gives.
     difference_pvalue, equivalence_pvalue : float
         With a margin: for no difference, and for lying outside the margin.
-    adjusted_pvalue : float
-        Adjusted jointly with the audit's other findings.
+    adjusted_pvalue, critical_pvalue : float
+        Adjusted jointly with the audit's other findings, and the p-value that a single one had to reach.
     difference_pvalue_adjusted, equivalence_pvalue_adjusted : float
         After the correction over all findings.
     verdict_interval : Interval
@@ -126,6 +126,7 @@ class Evidence(Part):
     difference_pvalue: float | None = None
     equivalence_pvalue: float | None = None
     adjusted_pvalue: float | None = None
+    critical_pvalue: float | None = None
     difference_pvalue_adjusted: float | None = None
     equivalence_pvalue_adjusted: float | None = None
     verdict_interval: Interval | None = None

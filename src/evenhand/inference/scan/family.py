@@ -1,0 +1,38 @@
+"""What a metric must offer to be searched: one evidence for each subgroup, on the data and on permuted data."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from evenhand.arrays import FloatArray, IntArray
+from evenhand.kernels.scan.lattice import Lattice
+
+
+class Family(ABC):
+    """One metric in every subgroup of a lattice, each compared with the rest.
+
+    Evidence is minus the logarithm of a p-value, so that subgroups of all sizes are comparable: exact where a whole
+    law can be summed, else that of a limit law. Whatever it is, permutations say how large its maximum is by chance.
+    """
+
+    lattice: Lattice  # the subgroups, without two that ask the same
+    size: IntArray  # (S,) people of each subgroup whom the metric is about
+    value: FloatArray  # (S,) the metric in each
+    rest: FloatArray  # (S,) the metric in the rest
+    evidence: FloatArray  # (S,)
+    most: FloatArray  # (S,) the most evidence that each could give, from its size alone; infinite where not known
+
+    @property
+    def difference(self) -> FloatArray:
+        """The subgroup's value minus the rest's."""
+        return self.value - self.rest
+
+    @abstractmethod
+    def drawn(self, rng: np.random.Generator, b: int) -> FloatArray:
+        """Return the evidence of all subgroups in `b` permutations, shape (b, S)."""
+
+    @abstractmethod
+    def take(self, kept: IntArray) -> Family:
+        """Return the same metric in some of the subgroups."""

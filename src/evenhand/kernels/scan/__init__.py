@@ -1,0 +1,1 @@
+"""All subgroups that a few conditions describe: their members, and evidence about counts in them."""
