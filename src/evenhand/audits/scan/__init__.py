@@ -40,6 +40,7 @@ from evenhand.audits.scan.description import Described, describe
 from evenhand.audits.scan.families import KINDS
 from evenhand.audits.scan.findings import context_of, finding_of
 from evenhand.audits.scan.options import ScanOptions, ScanSetting
+from evenhand.audits.scan.parts import find_and_confirm
 from evenhand.audits.scan.search import Search, search
 from evenhand.audits.scan.subgroups import Subgroups, asked_attributes, check_hierarchy, subgroups_of
 from evenhand.errors import DataError, UsageError
@@ -78,7 +79,7 @@ def audit_scan(data: AuditData, asked: ScanOptions) -> AuditResult:
     """
     setting = _prepare(data, asked)
     subgroups = subgroups_of(data, setting.attributes, setting)
-    searched = search(data, subgroups, setting)
+    searched = (search if setting.split is None else find_and_confirm)(data, subgroups, setting)
     raw = [found for one in searched for found in _told(one, subgroups, setting)]
     return AuditResult(
         audit="scan",

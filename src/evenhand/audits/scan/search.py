@@ -14,7 +14,7 @@ from evenhand.audits.scan.options import ScanSetting
 from evenhand.audits.scan.subgroups import Subgroups
 from evenhand.inference.multiplicity import adjust, share_out
 from evenhand.inference.scan.family import Family
-from evenhand.inference.scan.step_down import step_down, testable
+from evenhand.inference.scan.step_down import could_be_shown, step_down
 from evenhand.intake import AuditData
 from evenhand.metrics import Metric
 
@@ -56,8 +56,11 @@ def search(data: AuditData, subgroups: Subgroups, setting: ScanSetting) -> list[
     if setting.control == "fdr":
         raw = [np.exp(-one.family.evidence) for one in found]
         joint = adjust(np.concatenate(raw), "bh")
-        shown = [float(p[q <= setting.alpha].max(initial=0.0)) for p, q in zip(raw, _parted(joint, found), strict=True)]
-        bars = [-math.log(p) if p > 0 else math.inf for p in shown]
+        if not joint.size:
+            return found
+        # Intervals of those that are shown have a false coverage rate of alpha at the largest p-value among them.
+        largest = max(float(np.concatenate(raw)[joint <= setting.alpha].max(initial=0.0)), setting.alpha / joint.size)
+        bars = [-math.log(largest)] * len(found)
     else:
         block = np.repeat(np.arange(len(found)), [one.pvalue.size for one in found])
         joint = share_out(np.concatenate([one.pvalue for one in found]), block)
@@ -75,7 +78,7 @@ def _one(metric: Metric, data: AuditData, subgroups: Subgroups, setting: ScanSet
     family, between = family_of(metric, data, subgroups, setting.smallest)
     considered = family.size.size
     alpha = setting.alpha / len(setting.metrics)
-    tested = family.take(np.flatnonzero(testable(family.most, alpha)))
+    tested = family.take(np.flatnonzero(could_be_shown(family.most, alpha)))
     unknown = Search(
         metric=metric,
         family=tested,

@@ -40,20 +40,18 @@ class Adjusted:
 
         Examples
         --------
-        >>> Adjusted(pvalue=np.array([1.0]), largest=np.arange(1.0, 100.0)).critical(0.05)
-        96.0
+        >>> round(Adjusted(pvalue=np.array([1.0]), largest=np.arange(1.0, 100.0)).critical(0.05), 6)
+        95.0
         """
         # So many permutations may reach it that they and the data are at most a share alpha of all.
         allowed = math.floor(alpha * (self.largest.size + 1) + 1e-9) - 1
         if allowed < 0:
             return math.inf
-        # The smallest evidence that more permutations than allowed do not reach.
-        beyond = self.largest[self.largest.size - 1 - allowed] if allowed < self.largest.size else -math.inf
-        higher = self.largest[self.largest > beyond + TIE]
-        return float(higher[0]) if higher.size else float(beyond) + 2 * TIE
+        # One more permutation than allowed reaches this one, so it must be exceeded.
+        return float(self.largest[self.largest.size - 1 - allowed]) + 2 * TIE if allowed < self.largest.size else 0.0
 
 
-def testable(most: FloatArray, alpha: float) -> BoolArray:
+def could_be_shown(most: FloatArray, alpha: float) -> BoolArray:
     """Say which subgroups could be shown, from the largest evidence that each could give.
 
     Parameters
@@ -70,7 +68,7 @@ def testable(most: FloatArray, alpha: float) -> BoolArray:
 
     Examples
     --------
-    >>> testable(-np.log([0.001, 0.02, 0.2, 0.9]), 0.05).tolist()
+    >>> could_be_shown(-np.log([0.001, 0.02, 0.2, 0.9]), 0.05).tolist()
     [True, True, False, False]
     """
     floors = np.sort(np.exp(-np.asarray(most, dtype=np.float64)))
