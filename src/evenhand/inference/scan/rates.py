@@ -11,12 +11,12 @@ import numpy as np
 from evenhand.arrays import FloatArray, IntArray
 from evenhand.inference.scan.family import Family
 from evenhand.kernels.counts.permuted_tables import draw_tables
-from evenhand.kernels.counts.sparse_draws import random_picks
+from evenhand.kernels.counts.sparse_draws import SHARE, random_picks
 from evenhand.kernels.scan.count_evidence import CountEvidence
 from evenhand.kernels.scan.lattice import Lattice
 
 # A cell costs about as much to draw as this many rows.
-_ROWS_PER_CELL = 8
+_ROWS_PER_CELL = 5
 # Whole numbers below this are exact in single precision, which is added up faster.
 _SINGLE = 2**24
 
@@ -62,7 +62,8 @@ class RateFamily(Family):
     def _by_rows(self) -> bool:
         """Whether choosing rows is cheaper than drawing the cells' counts."""
         fewer = min(self.gained, self.rows - self.gained)
-        return fewer < _ROWS_PER_CELL * self.trials.size and self.rows < 2**31
+        touched = 2 * fewer if fewer <= SHARE * self.rows else self.rows + fewer
+        return touched < _ROWS_PER_CELL * self.trials.size and self.rows < 2**31
 
     def cells(self, rng: np.random.Generator, b: int) -> FloatArray:
         """Return the successes of each cell in `b` permutations, shape (C, b)."""
