@@ -130,7 +130,7 @@ def test_workers_do_not_change_the_answer():
     lattice, successes, trials = world(3, 2000, 0.2, levels=(4, 5, 4))
     family = RateFamily(lattice, successes, trials)
     one, two = (
-        step_down(family.evidence, family.drawn, n_resamples=16_000, seed=1, name="w", workers=w) for w in (1, 2)
+        step_down(family.evidence, family.drawn, n_resamples=60_000, seed=1, name="w", workers=w) for w in (1, 2)
     )
     assert one.pvalue.tobytes() == two.pvalue.tobytes()
     assert one.largest.tobytes() == two.largest.tobytes()

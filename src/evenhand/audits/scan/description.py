@@ -2,8 +2,9 @@
 
 Subgroups are taken in the order of their evidence. One is kept when it still differs after those that are kept already:
 its people outside them from all other people outside them, or, where it lies inside one of them, its people from the
-others of that one. So a shorter description stands for longer ones that add nothing, and a longer one for shorter ones
-that differ through it alone. The level of each of these questions is the error rate divided by their number.
+others of that one. At the end each is asked again beside all others. So a shorter description stands for longer ones
+that add nothing, and a longer one for shorter ones that differ through it alone. The level of each of these questions
+is the error rate divided by the number of subgroups that are shown.
 """
 
 from __future__ import annotations
@@ -43,20 +44,26 @@ def describe(searched: Search, shown: Sequence[int], alpha: float) -> list[Descr
     """
     evidence = searched.family.evidence
     ranked = sorted(shown, key=lambda i: (-evidence[i], i))[:_MOST]
-    kept: dict[int, BoolArray] = {}
-    stands_for: dict[int, list[int]] = {}
+    level = alpha / max(len(ranked), 1)
+    people = {i: cells_of_subgroup(searched, i) for i in ranked}
+    kept: list[int] = []
     for i in ranked:
-        people = cells_of_subgroup(searched, i)
-        if not kept or _remains(searched, people, list(kept.values()), alpha / len(ranked)):
-            kept[i], stands_for[i] = people, []
-        else:
-            by = max(kept, key=lambda j: (_common(searched, people, kept[j]), -j))
-            stands_for[by].append(i)
+        if _remains(searched, people[i], [people[j] for j in kept], level):
+            kept.append(i)
+    for i in reversed(kept.copy()):  # one that came early may be explained by those that came later
+        if not _remains(searched, people[i], [people[j] for j in kept if j != i], level):
+            kept.remove(i)
+    stands_for: dict[int, list[int]] = {i: [] for i in kept}
+    for i in ranked:
+        if i not in stands_for:
+            stands_for[max(kept, key=lambda j: (_common(searched, people[i], people[j]), -j))].append(i)
     return [Described(index=i, stands_for=tuple(stands_for[i])) for i in kept]
 
 
 def _remains(searched: Search, people: BoolArray, kept: Sequence[BoolArray], level: float) -> bool:
     """Say whether a subgroup differs beyond those that are kept."""
+    if not kept:
+        return True
     around = [other for other in kept if not (people & ~other).any()]
     if around:  # inside one of them: against the others of the smallest
         inner = min(around, key=lambda other: int(other.sum()))

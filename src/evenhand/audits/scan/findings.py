@@ -87,7 +87,7 @@ def finding_of(context: Context, described: Described, others: Sequence[int]) ->
         measure=searched.metric.name,
         groups=names,
         estimate=difference,
-        interval=_simultaneous(interval_at, bar, setting.level),
+        interval=_joint_interval(interval_at, bar, setting),
         pvalue=test.pvalue,
         counts={n: dict(samples.counts[k]) for k, n in enumerate(names)},
     )
@@ -110,10 +110,11 @@ def finding_of(context: Context, described: Described, others: Sequence[int]) ->
         described=context.subgroups.described,
         considered=searched.considered,
         tested=searched.family.size.size,
-        permutations=setting.n_resamples if setting.control == "family-wise" else 0,
+        permutations=setting.n_resamples if setting.control == "family-wise" and setting.split is None else 0,
         critical_pvalue=bar,
         detectable=context.detectable,
         control=setting.control,
+        confirmed_on=None if setting.split is None else int(searched.people.sum()),
     )
     return Raw(finding=finding, evidence=evidence, interval_at=interval_at)
 
@@ -127,12 +128,17 @@ def _interval(samples: Samples, level: float) -> Interval:
     return Interval(low=low, high=high, level=level, kind=kind)
 
 
-def _simultaneous(interval_at: Callable[[float], Interval], bar: float, level: float) -> Interval | None:
-    """Return the interval that holds for all subgroups together: each at the level that a single one is tested at."""
+def _joint_interval(interval_at: Callable[[float], Interval], bar: float, setting: ScanSetting) -> Interval | None:
+    """Return the interval at the level that a single subgroup is tested at.
+
+    With the family-wise error rate such intervals hold for all subgroups together; with the false discovery rate they
+    fail for at most a share alpha of the subgroups that are shown.
+    """
     if not 0 < bar < 1:
         return None
     one = interval_at(1 - bar)
-    return Interval(low=one.low, high=one.high, level=level, kind=f"simultaneous over all subgroups, {one.kind}")
+    kind = "false coverage rate" if setting.control == "fdr" else "simultaneous over all subgroups"
+    return Interval(low=one.low, high=one.high, level=setting.level, kind=f"{kind}, {one.kind}")
 
 
 def _fact(searched: Search, name: str, values: tuple[float, float], size: int, reference: str) -> str:

@@ -97,5 +97,6 @@ def _one(metric: Metric, data: AuditData, subgroups: Subgroups, setting: ScanSet
         seed=setting.seed,
         name=f"scan/{metric.name}",
         workers=setting.workers,
+        numbers=tested.numbers,
     )
     return replace(unknown, pvalue=adjusted.pvalue, critical=adjusted.critical(alpha))

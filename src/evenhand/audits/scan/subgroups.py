@@ -121,12 +121,16 @@ def _refuse_too_many(conditions: Sequence[Conditions], depth: int, cells: int, m
     widest = max(conditions, key=lambda one: len(one.labels))
     left = [one.membership for one in conditions if one is not widest]
     without, shallower = sizes(left, depth), sizes([one.membership for one in conditions], max(depth - 1, 1))
+    size = f"{described:,} subgroups (at most {_MOST_SUBGROUPS:,} are allowed)"
+    if described <= _MOST_SUBGROUPS:
+        size = (
+            f"{described:,} subgroups of {cells:,} cells of people, which takes about {entries * cells * 24 / 1e9:.2g} "
+            f"GB (`memory` allows {memory:g})"
+        )
     raise DataError(
-        f"The search would list {described:,} subgroups over {cells:,} cells of people and take about "
-        f"{entries * cells * 24 / 1e9:.1f} GB; allowed are {_MOST_SUBGROUPS:,} subgroups and {memory:g} GB (`memory`). "
-        f"Leave an attribute out (without `{widest.name}`, which has {len(widest.labels)} conditions, there are "
-        f"{without[0]:,} subgroups), or search combinations of fewer attributes (`depth={max(depth - 1, 1)}` makes "
-        f"{shallower[0]:,})."
+        f"The search would list {size}. Leave an attribute out (without `{widest.name}`, which has "
+        f"{len(widest.labels)} conditions, there are {without[0]:,} subgroups), or combine fewer attributes "
+        f"(`depth={max(depth - 1, 1)}` makes {shallower[0]:,})."
     )
 
 

@@ -22,6 +22,7 @@ class Family(ABC):
     value: FloatArray  # (S,) the metric in each
     rest: FloatArray  # (S,) the metric in the rest
     evidence: FloatArray  # (S,)
+    numbers: int  # how many numbers one permutation holds at once
     most: FloatArray  # (S,) the most evidence that each could give, from its size alone; infinite where not known
 
     @property

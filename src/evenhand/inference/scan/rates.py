@@ -10,7 +10,7 @@ import numpy as np
 
 from evenhand.arrays import FloatArray, IntArray
 from evenhand.inference.scan.family import Family
-from evenhand.kernels.counts.permuted_tables import draw_tables
+from evenhand.kernels.counts.permuted_tables import NUMPY_LIMIT, draw_tables
 from evenhand.kernels.counts.sparse_draws import SHARE, random_picks
 from evenhand.kernels.scan.count_evidence import CountEvidence
 from evenhand.kernels.scan.lattice import Lattice
@@ -53,6 +53,7 @@ class RateFamily(Family):
         self._law = CountEvidence(self.size, rows=self.rows, successes=self.gained)
         self.evidence = self._law(self.count)
         self.most = self._law.most()
+        self.numbers = max(self.size.size, self.trials.size)
         self._single = self.rows < _SINGLE
         self._cell = np.repeat(np.arange(self.trials.size), self.trials) if self._by_rows() else np.empty(0, np.int64)
 
@@ -69,8 +70,12 @@ class RateFamily(Family):
         """Return the successes of each cell in `b` permutations, shape (C, b)."""
         kind = np.float32 if self._single else np.float64
         if not self._by_rows():
-            table = np.stack([self.successes, self.trials - self.successes], axis=1)
-            return np.ascontiguousarray(draw_tables(table, np.zeros(2, np.int64), b, rng)[:, :, 0].T.astype(kind))
+            if self.rows < NUMPY_LIMIT:
+                counts = rng.multivariate_hypergeometric(self.trials, self.gained, size=b, method="marginals")
+            else:
+                table = np.stack([self.successes, self.trials - self.successes], axis=1)
+                counts = draw_tables(table, np.zeros(2, np.int64), b, rng)[:, :, 0]
+            return np.ascontiguousarray(counts.T, dtype=kind)
         # The rarer of success and failure is placed.
         turned = self.gained > self.rows - self.gained
         chosen = self._cell[random_picks(rng, self.rows, self.rows - self.gained if turned else self.gained, b)]

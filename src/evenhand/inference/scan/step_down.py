@@ -23,7 +23,7 @@ from evenhand.inference.pvalues import TIE
 from evenhand.kernels.counts.deals import in_blocks
 
 # Numbers held at once while evidence is drawn; part of the definition of a result.
-BLOCK_NUMBERS = 2_000_000
+BLOCK_NUMBERS = 4_000_000
 
 Drawn = Callable[[np.random.Generator, int], FloatArray]  # from a generator to the evidence of b permutations, (b, S)
 
@@ -82,7 +82,14 @@ def could_be_shown(most: FloatArray, alpha: float) -> BoolArray:
 
 
 def step_down(
-    evidence: FloatArray, drawn: Drawn, *, n_resamples: int, seed: int, name: str, workers: int = 1
+    evidence: FloatArray,
+    drawn: Drawn,
+    *,
+    n_resamples: int,
+    seed: int,
+    name: str,
+    workers: int = 1,
+    numbers: int | None = None,
 ) -> Adjusted:
     """Adjust the evidence of all subgroups by shared permutations.
 
@@ -94,6 +101,8 @@ def step_down(
         The same of permuted data.
     n_resamples, seed, name, workers
         How many permutations, their random stream, and how many threads; the answer does not depend on the threads.
+    numbers : int, optional
+        How many numbers one permutation holds at once; by default as many as there are subgroups.
 
     Returns
     -------
@@ -117,7 +126,7 @@ def step_down(
         hits.append((worst >= seen - TIE).sum(axis=0))
         return worst[:, 0]
 
-    block = max(1, min(n_resamples, BLOCK_NUMBERS // max(evidence.size, 1)))
+    block = max(1, min(n_resamples, BLOCK_NUMBERS // max(numbers or evidence.size, 1)))
     highest = in_blocks(largest, n_resamples, block, seed=seed, name=name, workers=workers)
     stepped = np.maximum.accumulate((1 + np.sum(hits, axis=0)) / (n_resamples + 1))
     adjusted = np.empty(evidence.size)

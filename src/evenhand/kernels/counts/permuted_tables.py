@@ -14,7 +14,7 @@ from scipy import special
 from evenhand.arrays import FloatArray, IntArray
 
 # numpy refuses hypergeometric draws from a population above this size.
-_NUMPY_LIMIT = 10**9
+NUMPY_LIMIT = 10**9
 
 
 def _stirling_excess(n: FloatArray) -> FloatArray:
@@ -113,7 +113,7 @@ def hypergeometric_tail(value: int, good: int, bad: int, sample: int, *, upper: 
 
 def _hypergeometric(good: IntArray, bad: IntArray, sample: IntArray, n: int, rng: np.random.Generator) -> IntArray:
     """Draw n hypergeometric counts, parameters scalar or one per draw, of any size."""
-    if int(np.max(good + bad)) < _NUMPY_LIMIT:
+    if int(np.max(good + bad)) < NUMPY_LIMIT:
         return np.asarray(rng.hypergeometric(good, bad, sample, size=n), dtype=np.int64)
     good, bad, sample = (np.broadcast_to(part, (n,)) for part in (good, bad, sample))
     # Ratio of uniforms with the accurate log probability (Stadlober 1990): exact, no window.
@@ -201,7 +201,7 @@ def _draw_stratum(counts: IntArray, n: int, rng: np.random.Generator) -> IntArra
     groups, cells = counts.shape
     rows, columns = counts.sum(1), counts.sum(0)
     out = np.empty((n, groups, cells), dtype=np.int64)
-    if cells == 2 and int(rows.sum()) < _NUMPY_LIMIT:  # one call: the first cell's rows spread over the groups
+    if cells == 2 and int(rows.sum()) < NUMPY_LIMIT:  # one call: the first cell's rows spread over the groups
         out[:, :, 0] = rng.multivariate_hypergeometric(rows, int(columns[0]), size=n, method="marginals")
         out[:, :, 1] = rows - out[:, :, 0]
         return out
