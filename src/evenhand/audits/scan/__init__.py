@@ -107,7 +107,7 @@ def _told(searched: Search, subgroups: Subgroups, setting: ScanSetting) -> Itera
         yield finding_of(context, one, places)
     order = np.argsort(-family.evidence, kind="stable")
     for i in _next(order.tolist(), shown, setting.show):
-        yield finding_of(context, Described(index=i), places)
+        yield finding_of(context, Described(index=i, own=False), places)
 
 
 def _next(order: Sequence[int], shown: Sequence[int], number: int) -> list[int]:

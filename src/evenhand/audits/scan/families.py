@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 
@@ -12,13 +13,18 @@ from evenhand.inference.rates.samples import RateSamples
 from evenhand.inference.samples import Samples
 from evenhand.inference.scan.family import Family
 from evenhand.inference.scan.rates import RateFamily
+from evenhand.inference.strata.rates import StratifiedRates
 from evenhand.intake import AuditData
 from evenhand.kernels.scan.lattice import one_of_each
 from evenhand.metrics import Metric
 from evenhand.summaries import cells_of
 
-# From the cells of two sets of people, as masks, to their samples: the first set is compared with the second.
-Between = Callable[[BoolArray, BoolArray], Samples]
+
+class Between(Protocol):
+    """Compares two sets of people, given as masks of cells; within sets of cells where these are given."""
+
+    def __call__(self, first: BoolArray, second: BoolArray, within: IntArray | None = None, /) -> Samples:
+        """Return the samples: the first set is compared with the second."""
 
 
 def family_of(metric: Metric, data: AuditData, subgroups: Subgroups, smallest: int) -> tuple[Family, Between]:
@@ -33,12 +39,22 @@ def _rates(metric: Metric, data: AuditData, subgroups: Subgroups, smallest: int)
         np.bincount(subgroups.cell, weights=part, minlength=size).astype(np.int64) for part in (inside, hit)
     )
 
-    def between(first: BoolArray, second: BoolArray) -> Samples:
+    def between(first: BoolArray, second: BoolArray, within: IntArray | None = None, /) -> Samples:
+        if within is not None:
+            strata = [np.where(mask, within, -1) for mask in (first, second)]
+            tables = [[_by_stratum(part, codes) for codes in strata] for part in (successes, trials)]
+            return StratifiedRates(*tables)
         counts = [[int(part[mask].sum()) for mask in (first, second)] for part in (successes, trials, subgroups.count)]
         return RateSamples.from_counts(*counts, given_total=True)
 
     lattice = subgroups.lattice.take(kept(subgroups, trials, smallest))
     return RateFamily(lattice, successes, trials), between
+
+
+def _by_stratum(values: IntArray, codes: IntArray) -> IntArray:
+    """Add up values of cells by stratum; those with -1 are left out."""
+    inside = codes >= 0
+    return np.bincount(codes[inside], weights=values[inside], minlength=codes.size).astype(np.int64)
 
 
 def kept(subgroups: Subgroups, people: IntArray, smallest: int) -> IntArray:

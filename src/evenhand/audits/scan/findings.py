@@ -103,7 +103,7 @@ def finding_of(context: Context, described: Described, others: Sequence[int]) ->
         conditions=tuple(name.split(" & ")),
         people=size,
         more_people=size * (one - two),
-        beyond_parents=tuple(_beyond(context, i, people)),
+        beyond_parents=tuple(_beyond(context, i, people)) if described.own else (),
         stands_for=tuple(_name(context, j) for j in described.stands_for[:_NAMED]),
         stands_for_number=len(described.stands_for),
         overlaps=_overlaps(context, i, people, others),
