@@ -137,7 +137,8 @@ def design(number: int, rng: np.random.Generator, *, planted: bool = False) -> S
     if planted:
         chance = np.where(codes[:, 0] == 0, np.clip(chance + np.where(outcome == 1, -0.25, 0.25), 0.02, 0.98), chance)
     decision = (rng.random(rows) < chance).astype(int)
-    names = {f"a{j}": np.char.add("v", codes[:, j].astype(str)) for j in range(d)}
+    several = [j for j in range(d) if np.unique(codes[:, j]).size > 1]
+    names = {f"a{j}": np.char.add("v", codes[:, j].astype(str)) for j in several}
     return Sample(outcome, decision, names, "a0" if planted else "", chance)
 
 
