@@ -1188,6 +1188,7 @@ def scanned() -> str:
         "compas": "COMPAS, decisions shuffled within outcome, 6 attributes",
         "census": "Adult, a trained model's decisions shuffled within outcome, 8 attributes",
         "random attributes": "Adult, the model's own decisions, 6 attributes of pure noise",
+        "whole audit": "the same with 3 of the attributes, by `evenhand.audit` as it is: group audit and scan together",
         "designs": "500 designs, 5 to 20 attributes, base rates that differ, each drawn twice",
         "designs, split": "the same, once each; found on one half, confirmed on the other",
         "planted": "500 designs in which one attribute matters: false subgroups without it",
@@ -1242,8 +1243,8 @@ def scanned() -> str:
         + table(("planted", *(f"{name}, of {measured['found']['rows'][found[0][0]]['runs']}" for name in tools)), found)
         + "\n\n### Cost\n\n"
         f"{speed['subgroups']:,} subgroups of {speed['rows']:,} people with {speed['permutations']:,} permutations "
-        f"take {speed['seconds']:.2f} processor seconds; DivExplorer lists {speed['divexplorer_patterns']:,} patterns of "
-        f"the same people, without permutations, in {speed['divexplorer_seconds']:.2f}. {engine['rows']:,} rows with "
+        f"take {speed['seconds']:.2f} processor seconds; DivExplorer lists {speed['divexplorer_patterns']:,} patterns "
+        f"of the same people, without permutations, in {speed['divexplorer_seconds']:.2f}. {engine['rows']:,} rows with "
         f"{engine['attributes']} attributes in DuckDB are read in {engine['read_seconds']:.1f} s and searched in "
         f"{engine['search_seconds']:.1f} s; the engine's own query of all these subgroups (grouping sets) takes "
         f"{engine['grouping_sets_seconds']:.1f} s: {engine['ratio']:.1f} times as long in all.\n\n"
