@@ -1,6 +1,6 @@
 """The scan: how often it reports a subgroup where none differs, on real people and in 500 designs nobody chose by hand.
 
-python calibration/scan.py [--part compas ...]     # 80 minutes on one core; writes calibration/scan.json
+python calibration/scan.py [--part compas ...]     # 70 minutes on one core; writes calibration/scan.json
 python calibration/scan.py --short                 # a minute; prints only
 
 Each sample is audited as a user would: `evenhand.audit_scan` with its defaults, but for the number of permutations. A
@@ -199,9 +199,9 @@ def worlds() -> dict[str, tuple[int, Callable[[int, np.random.Generator], Sample
     return {
         "compas": (400, lambda _, rng: shuffled(compas(), rng), {}),
         "census": (150, lambda _, rng: shuffled(census(), rng), {}),
-        "random attributes": (400, lambda _, rng: random_attributes(rng), {}),
-        "whole audit": (400, lambda _, rng: random_attributes(rng, 3), {}),
-        "designs": (1000, lambda i, rng: design(i % 500, rng), {}),
+        "random attributes": (250, lambda _, rng: random_attributes(rng), {}),
+        "whole audit": (250, lambda _, rng: random_attributes(rng, 3), {}),
+        "designs": (500, lambda i, rng: design(i % 500, rng), {}),
         "planted": (500, lambda i, rng: design(i, rng, planted=True), {}),
         "planted, false discovery rate": (
             500,

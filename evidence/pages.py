@@ -1189,7 +1189,7 @@ def scanned() -> str:
         "census": "Adult, a trained model's decisions shuffled within outcome, 8 attributes",
         "random attributes": "Adult, the model's own decisions, 6 attributes of pure noise",
         "whole audit": "the same with 3 of the attributes, by `evenhand.audit` as it is: group audit and scan together",
-        "designs": "500 designs, 5 to 20 attributes, base rates that differ, each drawn twice",
+        "designs": "500 designs, 5 to 20 attributes, base rates that differ",
         "designs, split": "the same, once each; found on one half, confirmed on the other",
         "planted": "500 designs in which one attribute matters: false subgroups without it",
     }
