@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from evenhand.results.evidence import Evidence, Part
 
+# Subgroups named in a list, at most.
+MOST_NAMED = 12
+
 
 class BeyondParent(Part):
     """A subgroup against the other people of a shorter description: what the last condition adds."""
@@ -40,7 +43,7 @@ class ScanEvidence(Evidence):
 
     conditions: tuple[str, ...]
     people: int
-    more_people: float
+    more_people: float | None  # None where the metric counts nobody
     beyond_parents: tuple[BeyondParent, ...]
     stands_for: tuple[str, ...]
     stands_for_number: int

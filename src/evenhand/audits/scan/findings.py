@@ -10,7 +10,7 @@ from functools import partial
 from evenhand.arrays import BoolArray
 from evenhand.audits.finding import Raw
 from evenhand.audits.scan.description import Described, cells_of_subgroup
-from evenhand.audits.scan.evidence import BeyondParent, Detectable, Overlap, ScanEvidence
+from evenhand.audits.scan.evidence import MOST_NAMED, BeyondParent, Detectable, Overlap, ScanEvidence
 from evenhand.audits.scan.options import ScanSetting
 from evenhand.audits.scan.search import Search
 from evenhand.audits.scan.subgroups import Subgroups
@@ -23,7 +23,6 @@ from evenhand.results import Finding, Interval
 
 # Sizes of subgroups for which it is said what would have been found.
 _SIZES = (50, 100, 200, 500, 1000, 2000, 5000, 10_000, 50_000, 100_000)
-_NAMED = 12  # subgroups named in a list, at most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -92,7 +91,7 @@ def finding_of(context: Context, described: Described, others: Sequence[int]) ->
         counts={n: dict(samples.counts[k]) for k, n in enumerate(names)},
     )
     evidence = ScanEvidence(
-        fact=_fact(searched, name, (one, two), size, setting.reference),
+        fact=_fact(searched, finding, (one, two), size),
         planning=_planning(context, size),
         values={names[0]: one, names[1]: two},
         test=test.method,
@@ -102,9 +101,9 @@ def finding_of(context: Context, described: Described, others: Sequence[int]) ->
         adjusted_pvalue=float(max(searched.pvalue[i], test.pvalue)),
         conditions=tuple(name.split(" & ")),
         people=size,
-        more_people=size * (one - two),
+        more_people=size * (one - two) if searched.metric.kind == "rate" else None,
         beyond_parents=tuple(_beyond(context, i, people)) if described.own else (),
-        stands_for=tuple(_name(context, j) for j in described.stands_for[:_NAMED]),
+        stands_for=tuple(_name(context, j) for j in described.stands_for[:MOST_NAMED]),
         stands_for_number=len(described.stands_for),
         overlaps=_overlaps(context, i, people, others),
         described=context.subgroups.described,
@@ -141,15 +140,32 @@ def _joint_interval(interval_at: Callable[[float], Interval], bar: float, settin
     return Interval(low=one.low, high=one.high, level=setting.level, kind=f"{kind}, {one.kind}")
 
 
-def _fact(searched: Search, name: str, values: tuple[float, float], size: int, reference: str) -> str:
+def _fact(searched: Search, finding: Finding, values: tuple[float, float], size: int) -> str:
+    """Say who, how many they are, by how much they differ and, for a rate, how many people that is."""
     metric, (one, two) = searched.metric, values
-    whom = "the rest" if reference == "rest" else "everybody"
-    said = f"{metric.per_group or metric.name} is {one:.3f} for {name} ({size:,} people) and {two:.3f} for {whom}: "
-    said += f"a difference of {one - two:+.3f}"
-    if metric.kind == "rate":
-        number = abs(size * (one - two))
-        said += f", about {number:,.0f} people {'more' if one > two else 'fewer'} than at {whom}'s rate"
-    return said + "."
+    name, reference = finding.groups
+    whom, whose = ("the rest", "the rest's") if reference == "rest" else ("everybody", "everybody's")
+    called = metric.per_group or metric.name
+    said = f"{called} is {one:.3f} for {name} ({size:,} people) and {two:.3f} for {whom}: "
+    said += f"a difference of {one - two:+.3f}."
+    if metric.kind != "rate" or math.isnan(one - two):
+        return said
+    more, number = "more" if one > two else "fewer", abs(size * (one - two))
+    return (
+        f"{said} That is {_of_100(one)} of 100 people against {_of_100(two)} of 100, or about {number:,.0f} of these "
+        f"{size:,} people {more} than at {whose} rate."
+    )
+
+
+def _of_100(rate: float) -> str:
+    """Write a rate as people of a hundred, with a decimal where whole people would hide it.
+
+    Examples
+    --------
+    >>> _of_100(0.412), _of_100(0.0061)
+    ('41', '0.6')
+    """
+    return f"{100 * rate:.0f}" if 0.1 <= rate <= 0.9 or rate in (0.0, 1.0) else f"{100 * rate:.1f}"
 
 
 def _planning(context: Context, size: int) -> str:
@@ -158,17 +174,21 @@ def _planning(context: Context, size: int) -> str:
         return ""
     near = able[-1]
     return (
-        f"Among {context.searched.family.size.size:,} subgroups, one of {near.size:,} people had to differ by about "
-        f"{near.difference:.3f} to be shown in 8 of 10 cases."
+        f"Among the {context.searched.family.size.size:,} subgroups that were tested, a difference of about "
+        f"{near.difference:.3f} would have been shown in 8 of 10 cases for one of {near.size:,} people."
     )
 
 
 def _beyond(context: Context, own: int, people: BoolArray) -> Iterator[BeyondParent]:
-    """Say what a subgroup adds to each description that leaves one of its conditions out."""
+    """Say what a subgroup adds to each description that leaves one of its conditions out.
+
+    Nothing is said where the others are fewer people than are ever shown.
+    """
     level = context.setting.level
     for parent in parents(context.searched.family.lattice, own):
-        samples = context.searched.between(people, context.subgroups.cells(parent) & ~people)
-        if any(samples.reason[:2]):
+        others = context.subgroups.cells(parent) & ~people
+        samples = context.searched.between(people, others)
+        if any(samples.reason[:2]) or int(context.subgroups.count[others].sum()) < context.setting.smallest:
             continue
         low, high, _ = samples.interval(0, 1, level=level, ratio=False, draws=Draws())
         yield BeyondParent(
@@ -190,4 +210,4 @@ def _overlaps(context: Context, own: int, people: BoolArray, others: Sequence[in
             if both > 0:
                 shares.append((both, _name(context, j)))
     shares.sort(key=lambda pair: (-pair[0], pair[1]))
-    return tuple(Overlap(group=name, share=share) for share, name in shares[:_NAMED])
+    return tuple(Overlap(group=name, share=share) for share, name in shares[:MOST_NAMED])
