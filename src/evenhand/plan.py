@@ -31,8 +31,8 @@ class Plan:
     alpha : float
         Error rate over all findings of all audits.
     correction : {"gatekeeping", "holm", "bonferroni", "bh", "max-t", "none"}
-        How p-values are adjusted over them. By default the group, individual and tail audits share the error, and
-        projection and proxy, which explain a difference between groups, open as the group audit shows one.
+        How p-values are adjusted over them. By default the group, individual, tail and scan audits share the error,
+        and projection and proxy, which explain a difference between groups, open as the group audit shows one.
     seed : int, optional
         Every random draw comes from it. `evenhand.audit` writes the one it used into the run's plan.
     n_resamples : int, optional

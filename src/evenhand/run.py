@@ -186,7 +186,7 @@ def _shared_run(plan: Plan, shared: Shareable, working: Mapping[str, Any], simul
             "`suppress` holds some groups back, and the correction `max-t` needs all of them. Choose `holm`."
         )
     left_out = [name for name in plan.audits if name != "group"]
-    notes = [f"Not shared, because it rests on single people: the {name} audit." for name in left_out]
+    notes = [f"Not shared, because it rests on {_rests_on(name)}: the {name} audit." for name in left_out]
     plan = plan.changed(audits=("group",), notes=())
     asked = {**plan.group, "metrics": shared.metrics}
     if simultaneous:
@@ -219,6 +219,10 @@ def _shared_run(plan: Plan, shared: Shareable, working: Mapping[str, Any], simul
     return _settled(plan, [_joined(results)], described, silent=silent)
 
 
+def _rests_on(name: str) -> str:
+    return "counts of many small subgroups" if AUDITS[name].joint else "single people"
+
+
 def _joined(results: Sequence[AuditResult]) -> AuditResult:
     """Make one result of those of several attributes."""
     first = results[0]
@@ -247,9 +251,12 @@ def _run_one(name: str, plan: Plan, data: AuditData, shared: Mapping[str, Any]) 
 
 
 def _options(plan: Plan, name: str, data: AuditData) -> dict[str, Any]:
-    """Return an audit's options, with those of the whole plan where it has none of its own."""
+    """Return an audit's options, with those of the whole plan where it has none of its own.
+
+    The plan's reference is a group; an audit that searches subgroups compares each with everybody else.
+    """
     options = dict(plan.sections[name])
-    for key in ("n_resamples", "reference"):
+    for key in ("n_resamples",) if AUDITS[name].joint else ("n_resamples", "reference"):
         value = getattr(plan, key)
         if key == "reference" and name != "group":
             value = groups_among(data, value)  # the others compare with one group
@@ -274,7 +281,7 @@ def _check_request(plan: Plan, data: AuditData) -> None:
             )
     for name in plan.audits:
         options = _options(plan, name, data)
-        if name == "group" and options.get("metrics") is not None:
+        if options.get("metrics") is not None:
             for metric in resolve(options["metrics"]):
                 check_needs(metric, data)
         asked = options.get("attribute")

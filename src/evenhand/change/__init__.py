@@ -84,7 +84,7 @@ def compare(
         What the two sides are called.
     audits : sequence of str
         Other audits to run on both sides, where both are models: ``"projection"``, ``"individual"``, ``"proxy"``,
-        ``"tail"``. Their main numbers are shown side by side.
+        ``"tail"``, ``"scan"``. Their main numbers are shown side by side.
     n_resamples : int
         Random permutations, where a law is drawn.
     rng : int, Generator or None

@@ -19,6 +19,8 @@ _WHY = {
     "individual": "The worst changes of each person are searched for under each model apart, so the change has no "
     "paired interval.",
     "proxy": "What a feature carries rests on fits made for each model apart, so the change has no paired interval.",
+    "scan": "Subgroups are searched for under each model apart and picked out for their size, so the change has no "
+    "paired interval.",
     "tail": "The tail of each model is fitted apart, so the change has no paired interval.",
 }
 

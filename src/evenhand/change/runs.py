@@ -19,6 +19,7 @@ import numpy as np
 from scipy import special
 
 from evenhand.audits.margin import is_ratio
+from evenhand.audits.registry import AUDITS
 from evenhand.change.result import COMPARISON_SCHEMA, ChangeVerdict, json_text
 from evenhand.errors import DataError
 from evenhand.inference.multiplicity import adjust
@@ -32,6 +33,12 @@ _SAME = (
 _OTHER = (
     "The runs are about different people and are compared as independent samples, by the width of their intervals. "
     "If some of them are in both, the p-values are too large or too small."
+)
+
+
+_SEARCHED = (
+    "Subgroups of a scan are picked out for their size and looked for anew in each run. So their change is not tested, "
+    "and one that appeared or vanished was perhaps only not listed in the other run."
 )
 
 
@@ -207,7 +214,7 @@ def compare_runs(
         alpha=alpha,
         same_people=same,
         plan_changes=tuple(_plan_changes(a, b)),
-        notes=(_SAME if same else _OTHER,),
+        notes=(_SAME if same else _OTHER, *([_SEARCHED] if any(_searched(key[0]) for key in keys) else [])),
         versions=dict(b.versions),
     )
 
@@ -276,11 +283,18 @@ def _pvalue(one: Finding | None, two: Finding | None) -> float:
     """Return the p-value against "as large as before", of independent estimates; NaN where it cannot be had."""
     if one is None or two is None or Verdict.NOT_COMPUTABLE in (one.verdict, two.verdict):
         return math.nan
+    if _searched(one.audit):  # what was picked out for its size is smaller the next time, whatever happened
+        return math.nan
     before, after = _distance(one), _distance(two)
     error = math.hypot(_error(one), _error(two))
     if not (math.isfinite(before) and math.isfinite(after) and error > 0 and math.isfinite(error)):
         return math.nan
     return max(2 * float(special.ndtr(-abs(v) / error)) for v in (after - before, after + before))
+
+
+def _searched(audit: str) -> bool:
+    """Say whether an audit lists what it searched for, and not the same questions in each run."""
+    return audit in AUDITS and AUDITS[audit].joint
 
 
 def _error(finding: Finding) -> float:

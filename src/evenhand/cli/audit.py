@@ -32,7 +32,7 @@ from evenhand.run import perform
     metavar="COLUMN=LABEL",
     help="Group the others are compared with; or `highest`, `rest` or `overall`.",
 )
-@click.option("--metrics", help="Metrics, separated by commas.")
+@click.option("--metrics", help="Metrics of the group audit and of a scan that is named, separated by commas.")
 @click.option("--audits", help="Audits, separated by commas.  [default: all that the columns and the model allow]")
 @click.option("--compare", type=click.Choice(["reference", "pairs"]), help="With the reference, or all pairs.")
 @click.option("--ratio", is_flag=True, help="Report ratios instead of differences.")
@@ -110,6 +110,7 @@ def _asked(words: Mapping[str, Any], base: Plan) -> Plan:
     tables = {
         "data": {**_pack_defaults(words, base), **said_of_data(words)},
         "group": {key: value for key, value in group.items() if value is not None},
+        "scan": {"metrics": group["metrics"]} if "scan" in listed(words["audits"]) and group["metrics"] else {},
     }
     parts = {
         "audits": tuple(listed(words["audits"])) or None,

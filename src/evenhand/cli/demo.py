@@ -1,4 +1,4 @@
-"""``evenhand demo``: real data, two trained models, all five audits, a report on each."""
+"""``evenhand demo``: real data, two trained models, all six audits, a report on each."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _CATEGORIES = (*ADULT_CATEGORIES, "sex", "race")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--quiet", is_flag=True, help="No progress, no table.")
 def demo_command(out: Path, seed: int, quiet: bool) -> None:
-    """Train a logistic model and a network on the Adult census data and run all five audits on each."""
+    """Train a logistic model and a network on the Adult census data and run all six audits on each."""
     prepare()
     # The network has a process of its own: on two cores the demo takes as long as one of the models.
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:

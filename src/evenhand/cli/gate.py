@@ -9,6 +9,7 @@ from evenhand.audits.group.samples import metrics_for
 from evenhand.audits.margin import metric_of
 from evenhand.audits.options import options_of
 from evenhand.audits.registry import AUDITS
+from evenhand.audits.scan.defaults import searched_by_default
 from evenhand.errors import UsageError, near_matches
 from evenhand.intake import AuditData
 from evenhand.metrics import METRICS, default_metrics
@@ -124,6 +125,8 @@ def _measures(audit: str, plan: Plan, data: AuditData) -> Sequence[str]:
     chosen = metrics_for(data, asked)
     if asked is None and data.decision is None and data.score is None:  # the model decides, and then these are known
         chosen = default_metrics(outcome_kind=data.outcome_kind, has_decision=True, has_score=True)
+    if asked is None and row.joint:
+        chosen = searched_by_default(chosen)
     return [m.name for m in chosen]
 
 

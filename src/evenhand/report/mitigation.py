@@ -319,7 +319,8 @@ def _audits(result: MitigationResult) -> Chapter:
     text = (
         f"The same audits were run on both models and the people to certify on. Of {len(rows)} findings that both "
         f"have, {len(other)} changed their verdict. The verdicts are those of each run on its own; a changed verdict "
-        "alone does not show that a value changed. The whole reports lie beside this page, in `before` and `after`."
+        "alone does not show that a value changed. What the scan lists for one model only stands in that model's own "
+        "report. The whole reports lie beside this page, in `before` and `after`."
     )
     blocks: list[Block] = [Text(text=text)]
     tail = [r for r in rows if r[0] == "tail"]

@@ -83,8 +83,11 @@ def tested(run: AuditRun) -> Table:
     'Both groups have the same value of the metric, whatever else differs between them.'
     """
     ran = [result.audit for result in run.results]
-    there = {finding.measure for finding in run.findings}
-    there |= {f"comparison with {finding.groups[-1].rpartition('=')[2]}" for finding in run.findings if finding.groups}
+    there = {
+        (finding.audit, measure)
+        for finding in run.findings
+        for measure in (finding.measure, f"comparison with {''.join(finding.groups[-1:]).rpartition('=')[2]}")
+    }
     return Table(
         title="What is assumed until the data speak against it",
         head=("Audit", "Finding", "Without a margin", "With a margin", "Margin by default"),
@@ -93,7 +96,7 @@ def tested(run: AuditRun) -> Table:
             for name, audit in AUDITS.items()
             if name in ran
             for h in audit.hypotheses
-            if not h.on_request or any(h.fits(measure) for measure in there)
+            if not h.on_request or any(audit_of == name and h.fits(measure) for audit_of, measure in there)
         ),
     )
 

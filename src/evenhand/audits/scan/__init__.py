@@ -36,6 +36,7 @@ from evenhand.audits.finding import Raw, columns_of, not_computable
 from evenhand.audits.group.samples import check_needs, metrics_for
 from evenhand.audits.needs import check_independent
 from evenhand.audits.options import complete, record, with_options
+from evenhand.audits.scan.defaults import searched_by_default
 from evenhand.audits.scan.description import Described, describe
 from evenhand.audits.scan.families import KINDS
 from evenhand.audits.scan.findings import context_of, finding_of
@@ -140,8 +141,7 @@ def _metrics(data: AuditData, asked: ScanOptions) -> tuple[Metric, ...]:
     """Return the metrics that are searched, or say why one cannot be."""
     chosen = metrics_for(data, asked.metrics)
     if asked.metrics is None:
-        errors = tuple(m for m in chosen if m.name in ("fnr", "fpr"))
-        chosen = errors or tuple(m for m in chosen if m.kind in KINDS)[:1]
+        chosen = searched_by_default(chosen)
     for metric in chosen:
         check_needs(metric, data)
         if metric.kind not in KINDS:
