@@ -298,9 +298,7 @@ def engine(rows: int = 10_000_000) -> dict[str, Any]:
     connection.execute("SET threads = 2")
     connection.execute("SELECT setseed(0.5)")
     drawn = ", ".join(f"CAST(floor(random() * {k}) AS INT) AS a{j}" for j, k in enumerate(levels))
-    connection.execute(
-        f"CREATE TABLE people AS SELECT {drawn}, CAST(random() < 0.3 AS INT) AS d FROM range({rows})"
-    )
+    connection.execute(f"CREATE TABLE people AS SELECT {drawn}, CAST(random() < 0.3 AS INT) AS d FROM range({rows})")
     names = [f"a{j}" for j in range(len(levels))]
     sets = [c for k in (1, 2, 3) for c in itertools.combinations(names, k)]
     listed = ", ".join("(" + ", ".join(c) + ")" for c in sets)

@@ -1,4 +1,4 @@
-"""What every audit promises, held against all five by one table.
+"""What every audit promises, held against all of them by one table.
 
 Each row of the table runs one audit through `evenhand.audit` on a real model, so what the run passes on is tested too.
 Where an audit keeps a promise in its own way, its row has the sentence that it must say.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import json
+import re
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -91,6 +92,25 @@ TABLE = {
         tiny="`g=t` has 2 rows; a fit needs at least 200",
         sampling="The audit `tail` does not take sampling weights.",
         options={"flip": FLIP | {"t": FLIP["c"]}},
+    ),
+    "scan": Contract(  # leaves out a subgroup that is too small to be shown, which hinders nothing
+        "scan",
+        two_rows="No subgroup of at least 10 people could be shown to differ",
+        sampling="The audit `scan` does not take sampling weights.",
+        options={
+            "metrics": ["selection_rate", "fnr"],
+            "attributes": ["g", "age", "debt"],
+            "bins": 2,
+            "smallest": 10,
+            "show": 1000,
+        },
+    ),
+    "scan by decisions": Contract(
+        "scan",
+        two_rows="No subgroup of at least 10 people could be shown to differ",
+        sampling="The audit `scan` does not take sampling weights.",
+        options={"metrics": ["fpr"], "attributes": ["g", "is_c"], "smallest": 10, "show": 1000},
+        model=False,
     ),
     "tail by means": Contract(
         "tail",
@@ -185,7 +205,7 @@ def numbers(run: eh.AuditRun, names: Mapping[str, str] | None = None) -> dict[An
     """Return what each finding says in numbers, under the groups it is about."""
     told = {}
     for f in run.findings:
-        groups = [g if names is None else f"g={names[g.removeprefix('g=')]}" for g in f.groups]
+        groups = [g if names is None else re.sub(r"\bg=(\w+)", lambda m: f"g={names[m[1]]}", g) for g in f.groups]
         if len(groups) != 2:  # about all of them at once: no order
             groups.sort()
         ends = () if f.interval is None else (f.interval.low, f.interval.high)

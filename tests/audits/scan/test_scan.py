@@ -310,4 +310,4 @@ def test_what_would_have_been_found_is_said():
     told = result.evidence[0].detectable
     assert [d.size for d in told] == [50, 100, 200, 500, 1000]
     assert all(a.difference > b.difference > 0 for a, b in itertools.pairwise(told))
-    assert "to be shown in 8 of 10 cases" in result[0].reason
+    assert "would have been shown in 8 of 10 cases" in result[0].reason

@@ -19,6 +19,8 @@ from evenhand.kernels.scan.lattice import Lattice
 _ROWS_PER_CELL = 5
 # Whole numbers below this are exact in single precision, which is added up faster.
 _SINGLE = 2**24
+# Sums of marks below this are exact, in whatever order they are added.
+_MARKS = 2**20
 
 
 class RateFamily(Family):
@@ -55,10 +57,18 @@ class RateFamily(Family):
         self.most = self._law.most()
         self.numbers = max(self.size.size, self.trials.size)
         self._single = self.rows < _SINGLE
-        self._cell = np.repeat(np.arange(self.trials.size), self.trials) if self._by_rows() else np.empty(0, np.int64)
+        self._order = self._named_by_numbers()
+        in_order = np.repeat(self._order, self.trials[self._order]) if self._by_rows() else np.empty(0, np.int64)
+        self._cell = in_order
 
     def _sums(self, values: IntArray) -> IntArray:
         return np.asarray(np.rint(self.lattice.sums(values.astype(np.float64))), dtype=np.int64)
+
+    def _named_by_numbers(self) -> IntArray:
+        """Return an order of the cells that their names do not decide: each cell is known by its subgroups' counts."""
+        mark = (self.size * 7_919 + self.count * 104_729) * 2_654_435_761 % _MARKS
+        key = self.lattice.members.T @ mark.astype(np.float64)
+        return np.lexsort((key, self.successes, self.trials))
 
     def _by_rows(self) -> bool:
         """Whether choosing rows is cheaper than drawing the cells' counts."""
@@ -71,11 +81,14 @@ class RateFamily(Family):
         kind = np.float32 if self._single else np.float64
         if not self._by_rows():
             if self.rows < NUMPY_LIMIT:
-                counts = rng.multivariate_hypergeometric(self.trials, self.gained, size=b, method="marginals")
+                trials = self.trials[self._order]
+                counts = rng.multivariate_hypergeometric(trials, self.gained, size=b, method="marginals")
             else:
-                table = np.stack([self.successes, self.trials - self.successes], axis=1)
+                table = np.stack([self.successes, self.trials - self.successes], axis=1)[self._order]
                 counts = draw_tables(table, np.zeros(2, np.int64), b, rng)[:, :, 0]
-            return np.ascontiguousarray(counts.T, dtype=kind)
+            placed = np.empty((self.trials.size, b), dtype=kind)
+            placed[self._order] = counts.T
+            return placed
         # The rarer of success and failure is placed.
         turned = self.gained > self.rows - self.gained
         chosen = self._cell[random_picks(rng, self.rows, self.rows - self.gained if turned else self.gained, b)]

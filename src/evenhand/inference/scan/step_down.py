@@ -24,6 +24,7 @@ from evenhand.kernels.counts.deals import in_blocks
 
 # Numbers held at once while evidence is drawn; part of the definition of a result.
 BLOCK_NUMBERS = 4_000_000
+_BLOCK_DRAWS = 500
 
 Drawn = Callable[[np.random.Generator, int], FloatArray]  # from a generator to the evidence of b permutations, (b, S)
 
@@ -126,7 +127,7 @@ def step_down(
         hits.append((worst >= seen - TIE).sum(axis=0))
         return worst[:, 0]
 
-    block = max(1, min(n_resamples, BLOCK_NUMBERS // max(numbers or evidence.size, 1)))
+    block = max(1, min(_BLOCK_DRAWS, BLOCK_NUMBERS // max(numbers or evidence.size, 1)))
     highest = in_blocks(largest, n_resamples, block, seed=seed, name=name, workers=workers)
     stepped = np.maximum.accumulate((1 + np.sum(hits, axis=0)) / (n_resamples + 1))
     adjusted = np.empty(evidence.size)

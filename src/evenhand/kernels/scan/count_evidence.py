@@ -42,7 +42,7 @@ class CountEvidence:
     def __init__(self, size: IntArray, *, rows: int, successes: int) -> None:
         m = np.asarray(size, dtype=np.int64)
         self.size, self.rows, self.successes = m, rows, successes
-        share = successes / rows
+        share = successes / max(rows, 1)
         self.mean = m * share
         variance = m * share * (1 - share) * ((rows - m) / max(rows - 1, 1))
         self.spread = np.sqrt(variance)
