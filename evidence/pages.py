@@ -19,9 +19,11 @@ from scipy import stats
 
 from evenhand import METRICS, mitigation
 from evenhand.audits.registry import AUDITS
+from evenhand.audits.scan.evidence import ScanEvidence
 from evenhand.reproductions import KEYS, load_paper, stored_results
 from evenhand.reproductions.page import claims_table
 from evenhand.reproductions.paper import REACHED
+from evenhand.results import AuditResult, shown_p
 
 ROOT = Path(__file__).resolve().parent.parent
 LEVELS = {"rejected": 0.05, "rejected_01": 0.01, "rejected_001": 0.001}  # counts in group.json and their levels
@@ -1254,7 +1256,53 @@ def scanned() -> str:
     )
 
 
+def scan_example() -> str:
+    """Show what a scan of the built-in census data gave; ``evidence/scan_example.py`` makes it."""
+    result = AuditResult.from_dict(json.loads((ROOT / "evidence" / "scan_example.json").read_text()))
+    pairs = [(f, e) for f, e in zip(result.findings, result.evidence, strict=True) if isinstance(e, ScanEvidence)]
+    first, of_first = pairs[0]
+    rows = [
+        (
+            f"`{f.groups[0]}`",
+            f"{e.people:,}",
+            f"{e.values[f.groups[0]]:.3f}",
+            f"{e.values['rest']:.3f}",
+            f"{f.estimate:+.3f} [{f.interval.low:+.3f}, {f.interval.high:+.3f}]",
+            f"{e.more_people:+,.0f}",
+            shown_p(f.pvalue_adjusted),
+            f.verdict,
+        )
+        for f, e in pairs
+    ]
+    beyond = [
+        f"against the other people of `{part.parent}` by {part.difference:+.3f} [{part.low:+.3f}, {part.high:+.3f}]"
+        for part in of_first.beyond_parents
+    ]
+    head = (
+        "subgroup",
+        "people",
+        "its fnr",
+        "the rest's",
+        "difference",
+        "people more or fewer",
+        "p adjusted",
+        "verdict",
+    )
+    detectable = table(
+        ("people in the subgroup", "difference found in 8 of 10 cases"),
+        [(f"{d.size:,}", f"{d.difference:.3f}") for d in of_first.detectable],
+    )
+    said = (
+        f"With the four attributes, {of_first.described:,} subgroups can be described; {of_first.considered:,} have "
+        f"enough people, and {of_first.tested:,} were tested. A single one had to reach a p-value of "
+        f"{shown_p(of_first.critical_pvalue)}. `{first.groups[0]}` stands for {of_first.stands_for_number:,} others "
+        f"that were shown too. What it adds to shorter descriptions: it differs {', and '.join(beyond)}."
+    )
+    return "\n\n".join([f"> {first.reason}", table(head, rows), said, detectable]) + "\n"
+
+
 PAGES = {
+    "scan-example": scan_example,
     "scan": scanned,
     "best": best,
     "suppression": suppression,
