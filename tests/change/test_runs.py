@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import evenhand as eh
@@ -47,6 +48,22 @@ def test_the_same_people_are_not_tested_as_if_they_were_others() -> None:
     assert found.same_people
     assert found.lines[0].verdict is ChangeVerdict.NOT_COMPUTABLE
     assert "evenhand compare FILE" in found.notes[0]
+
+
+def test_searched_subgroups_are_listed_and_not_tested() -> None:
+    def scanned(seed: int) -> eh.AuditRun:
+        rng = np.random.default_rng(seed)
+        sex, race = (rng.choice(list(values), 3000) for values in ("FM", "AB"))
+        decision = rng.random(3000) < np.where((sex == "F") & (race == "B"), 0.2 + 0.2 * seed, 0.5)
+        data = eh.AuditData.from_arrays(decision=decision, groups={"sex": sex, "race": race})
+        return eh.audit(data, plan=eh.Plan(audits=("group", "scan")), rng=0)
+
+    found = compare_runs(scanned(0), scanned(1))
+    searched = [line for line in found.lines if line.audit == "scan"]
+    assert any(line.state in ("same verdict", "changed verdict") for line in searched)
+    assert all(line.verdict is ChangeVerdict.NOT_COMPUTABLE for line in searched)
+    assert any(line.verdict is not ChangeVerdict.NOT_COMPUTABLE for line in found.lines if line.audit == "group")
+    assert "picked out for their size" in found.notes[-1]
 
 
 def test_what_appeared_vanished_or_was_asked_otherwise_is_said() -> None:

@@ -1,4 +1,4 @@
-"""The demo, as a newcomer runs it: two models, all five audits, a report on each."""
+"""The demo, as a newcomer runs it: two models, all six audits, a report on each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 
 from evenhand.cli import run
 
-AUDITS = {"group", "projection", "individual", "proxy", "tail"}
+AUDITS = {"group", "projection", "individual", "proxy", "tail", "scan"}
 
 
 def test_demo_writes_a_report_on_each_model(tmp_path, capsys):

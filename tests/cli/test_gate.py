@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 import evenhand as eh
@@ -113,3 +114,14 @@ def test_names_are_checked(word, says):
 def test_a_gate_that_looks_at_nothing_is_refused():
     with pytest.raises(UsageError, match=r"could never be met\. Found: `group`, `fpr`"):
         met(parse_gates(["fnr:disparity"]), made(("group", "fpr", "disparity")))
+
+
+def test_a_gate_on_the_scan_is_checked_against_what_it_searches():
+    rng = np.random.default_rng(0)
+    columns = {name: rng.choice(["a", "b"], 200) for name in ("sex", "race")}
+    coin = rng.integers(0, 2, 200)
+    data = eh.AuditData.from_arrays(outcome=coin, decision=coin[::-1], groups=columns)
+    plan = eh.Plan(audits=("group", "scan"))
+    check_gates(parse_gates(["scan:fnr:disparity", "scan:disparity"]), plan, data)
+    with pytest.raises(UsageError, match="`selection_rate` is not audited"):
+        check_gates(parse_gates(["scan:selection_rate:disparity"]), plan, data)

@@ -50,7 +50,7 @@ def test_every_offer_is_a_valid_option(capsys, decisions):
         for line in capsys.readouterr().out.splitlines()
     ]
     plan = Plan.from_dict(tomllib.loads("\n".join(taken)))
-    assert all(getattr(plan, name) for name in ("group", "projection", "individual", "proxy", "tail"))
+    assert all(getattr(plan, name) for name in ("group", "projection", "individual", "proxy", "tail", "scan"))
 
 
 def test_an_edited_plan_is_not_lost(tmp_path, decisions):

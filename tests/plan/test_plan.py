@@ -159,7 +159,7 @@ def test_default_runs_what_the_columns_allow_and_says_why_not_the_rest(given, mo
     assert plan.audits == audits
     assert plan.alpha == 0.01
     told = " ".join(plan.notes)
-    for name in ("group", "projection", "individual", "proxy", "tail"):
+    for name in ("group", "projection", "individual", "proxy", "tail", "scan"):
         assert (f"the {name} audit, which" in told) == (name not in audits)
 
 

@@ -29,7 +29,7 @@ def _people(rows, names, seed=0):
 
 @pytest.fixture(scope="session")
 def full_run():
-    """All five audits of one logistic model that sees the group."""
+    """All six audits of one logistic model that sees the group."""
     group, x, y = _people(900, ["a", "b"])
     features = {"skill": x[:, 0], "luck": x[:, 1], "noise": x[:, 2], "is_b": group.astype(float)}
     inputs = np.column_stack(list(features.values()))
@@ -43,16 +43,17 @@ def full_run():
         features=features,
     )
     plan = eh.Plan(
-        audits=("group", "projection", "individual", "proxy", "tail"),
+        audits=("group", "projection", "individual", "proxy", "tail", "scan"),
         group={"metrics": ["fnr", "fpr", "auc"], "margin": 0.2},
         tail={"attribute": "kind", "flip": {"a": {"is_b": 0.0}, "b": {"is_b": 1.0}}},
+        scan={"attributes": ["kind", "skill", "luck"]},
     )
     return eh.audit(data, model=model, plan=plan, rng=0)
 
 
 @pytest.fixture(scope="session")
 def hostile_run():
-    """A group audit whose attribute and group names are attacks on a reader of HTML, Markdown or a terminal."""
+    """A group audit and a scan whose attribute and group names attack a reader of HTML, Markdown or a terminal."""
     group, x, y = _people(1400, HOSTILE, seed=1)
     score = 1 / (1 + np.exp(-x[:, 0]))
     data = eh.AuditData.from_arrays(
@@ -60,5 +61,9 @@ def hostile_run():
         decision=(score >= 0.5).astype(int),
         score=score,
         groups={HOSTILE[0]: np.array(HOSTILE)[group]},
+        features={HOSTILE[1]: x[:, 0]},
     )
-    return eh.audit(data, plan=eh.Plan(audits=("group",), group={"metrics": ["fnr", "auc"]}), rng=0)
+    plan = eh.Plan(
+        audits=("group", "scan"), group={"metrics": ["fnr", "auc"]}, scan={"attributes": [HOSTILE[0], HOSTILE[1]]}
+    )
+    return eh.audit(data, plan=plan, rng=0)

@@ -86,7 +86,7 @@ def test_every_finding_is_told_with_its_evidence(read, full_run):
         assert re.sub(r"[`\s]+", " ", finding.reason[:40]).strip() in re.sub(r"[`\s]+", " ", told)
 
 
-@pytest.mark.parametrize("audit", ["group", "projection", "individual", "proxy", "tail"])
+@pytest.mark.parametrize("audit", ["group", "projection", "individual", "proxy", "tail", "scan"])
 def test_every_audit_has_a_figure(full_run, audit):
     section = next(s for s in compose(full_run).sections if s.audit == audit)
     assert any(isinstance(block, Figure) for block in section.blocks)

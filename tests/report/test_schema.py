@@ -31,7 +31,7 @@ def test_the_schema_in_the_package_is_the_one_of_the_classes():
         )
 
 
-@pytest.mark.parametrize("audit", ["group", "projection", "individual", "proxy", "tail"])
+@pytest.mark.parametrize("audit", ["group", "projection", "individual", "proxy", "tail", "scan"])
 def test_evidence_with_a_key_that_no_class_has_is_refused(full_run, audit):
     broken = json.loads(full_run.to_json())
     next(block for block in broken["audits"] if block["audit"] == audit)["evidence"][0]["unheard_of"] = 1

@@ -40,7 +40,46 @@ def began(text: str) -> None:
 QUICK = {"individual": {"steps": 20, "refits": 0}, "tail": {"generator": "none", "n_resamples": 99}}
 
 
-def test_default_with_a_model_runs_all_five_on_one_family():
+def two_columns(**more):
+    """Return people with two group columns, decisions that differ in one corner, and an outcome."""
+    rng = np.random.default_rng(3)
+    sex, race = (rng.choice(list(values), 3000) for values in ("FM", "ABC"))
+    outcome = rng.integers(0, 2, 3000)
+    decision = (rng.random(3000) < np.where((sex == "F") & (race == "C"), 0.2, 0.5)).astype(int)
+    given = {"outcome": outcome, "decision": decision, "groups": {"sex": sex, "race": race}}
+    return eh.AuditData.from_arrays(**given | more)
+
+
+def test_two_group_columns_are_scanned_by_default_and_one_is_not():
+    assert Plan.default(two_columns()).audits == ("group", "scan")
+    one = Plan.default(data())
+    assert "scan" not in one.audits
+    assert "the scan audit, which needs at least two group columns to combine" in one.notes[0]
+    run = eh.audit(two_columns(), rng=0)
+    shown = {f.groups[0] for f in run.findings if f.audit == "scan" and f.verdict == "disparity"}
+    assert shown == {"sex=F & race=C"}
+
+
+def test_a_reference_group_of_the_plan_is_not_the_scans():
+    plan = Plan(audits=("group", "scan"), reference={"sex": "M"}, group={"metrics": ["fnr"]}, scan={"metrics": ["fnr"]})
+    run = eh.audit(two_columns(), plan=plan, rng=0)
+    assert {f.groups[1] for f in run.findings if f.audit == "scan"} == {"rest"}
+
+
+def test_a_metric_that_the_scan_cannot_have_is_refused_before_work():
+    plan = Plan(audits=("group", "scan"), scan={"metrics": ["brier"]})
+    with pytest.raises(eh.EvenhandError, match="brier"):
+        eh.audit(two_columns(), plan=plan, rng=0, progress=began)
+
+
+def test_a_run_that_may_be_shared_holds_the_scan_back():
+    run = eh.audit(two_columns(), rng=0, suppress=10)
+    assert {f.audit for f in run.findings} == {"group"}
+    assert any("rests on counts of many small subgroups: the scan audit" in note for note in run.data["notes"])
+    assert "&" not in run.to_json()
+
+
+def test_default_with_a_model_runs_all_of_one_column_on_one_family():
     run = eh.audit(data(), model=score, plan=Plan.default(data(), score, base=Plan(**QUICK)), rng=0)
     assert [r.audit for r in run.results] == ["group", "projection", "individual", "proxy", "tail"]
     raw = np.array([f.pvalue for f in run.findings])
@@ -55,8 +94,9 @@ def test_default_with_a_model_runs_all_five_on_one_family():
 
 @pytest.mark.parametrize("correction", ["gatekeeping", "max-t", "bh", "none"])
 def test_every_correction_takes_every_audit(correction):
-    audits = ("group", "projection", "individual", "proxy", "tail")
-    run = eh.audit(data(), model=score, plan=Plan(audits=audits, correction=correction, **QUICK), rng=0)
+    audits = ("group", "projection", "individual", "proxy", "tail", "scan")
+    asked = {**QUICK, "scan": {"attributes": ["sex", "x"]}}
+    run = eh.audit(data(), model=score, plan=Plan(audits=audits, correction=correction, **asked), rng=0)
     assert all(f.pvalue_adjusted >= f.pvalue for f in run.findings if np.isfinite(f.pvalue))
     assert {r.options["correction"] for r in run.results} == {correction}
     assert run.plan["correction"] == correction
