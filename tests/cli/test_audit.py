@@ -198,3 +198,14 @@ def test_one_command_is_one_pass(tmp_path, monkeypatch, planned):
     assert audit(csv(tmp_path / "a.csv"), tmp_path / "out", *BASIC, *words, "--quiet") == 0
     asked = ["group"] if planned else list(AUDITS)
     assert counts == {"plan": 1, "check group": 1, "settle": 1} | {f"lacks {name}": 1 for name in asked}
+
+
+def test_a_scan_that_is_named_searches_the_metrics_that_are_named(tmp_path, capsys):
+    out, two = tmp_path / "out", (*BASIC, "--group", "race")
+    assert audit(csv(tmp_path / "a.csv"), out, *two, "--audits", "scan", "--metrics", "fnr") == 0
+    findings = json.loads((out / "findings.json").read_text())["findings"]
+    assert {(f["audit"], f["measure"]) for f in findings} == {("scan", "fnr")}
+    assert "sex=F" in capsys.readouterr().out
+    assert audit(tmp_path / "a.csv", out, *two, "--metrics", "selection_rate") == 0
+    findings = json.loads((out / "findings.json").read_text())["findings"]
+    assert {f["measure"] for f in findings if f["audit"] == "scan"} == {"fnr", "fpr"}  # its own, where it is not named
