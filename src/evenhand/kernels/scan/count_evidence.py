@@ -17,8 +17,8 @@ from evenhand.arrays import FloatArray, IntArray
 
 # Variances above which the normal law is used.
 LARGE = 400.0
-# Evidence beyond this is all the same: a chance below 1e-39.
-MOST = 90.0
+# Evidence beyond this is all the same: a chance below 1e-260.
+MOST = 600.0
 _TIE = 1e-9  # distances from the mean that differ by rounding only
 
 
