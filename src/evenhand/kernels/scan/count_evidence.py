@@ -79,7 +79,7 @@ def _law(size: int, rows: int, successes: int) -> tuple[int, FloatArray]:
     """Return the smallest count listed and the evidence of each count from there on."""
     lowest, highest = max(0, size - (rows - successes)), min(size, successes)
     mean = size * (successes / rows)
-    reach = 30 + 14 * math.sqrt(LARGE)
+    reach = 30 + 36 * math.sqrt(mean * (1 - successes / rows) * ((rows - size) / max(rows - 1, 1)))
     low, high = max(lowest, math.floor(mean - reach)), min(highest, math.ceil(mean + reach))
     x = np.arange(low, high, dtype=np.float64)
     steps = np.log((successes - x) / (x + 1)) + np.log((size - x) / (rows - successes - size + x + 1))
