@@ -225,9 +225,9 @@ def content(batch: Any) -> Mapping[str, NDArray[Any]]:
     """Return all that is known of each record of a batch, by name, for `row_hash`."""
     known: dict[str, NDArray[Any]] = {f"feature:{name}": values for name, values in batch.features.items()}
     for attribute in batch.attributes:
-        known[f"group:{attribute.name}"] = np.array(attribute.labels, dtype=object)[attribute.codes]
+        known[f"group:{attribute.name}"] = attribute.codes  # those of the whole: the same in every batch
     if batch.strata is not None:
-        known["strata"] = np.array(batch.strata.labels, dtype=object)[batch.strata.codes]
+        known["strata"] = batch.strata.codes
     for role in ("outcome", "decision", "score", "weight"):
         values = getattr(batch, role)
         if values is not None:
