@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 from evenhand.intake.data import AuditData
 from evenhand.intake.engines.duck import DuckEngine
 from evenhand.intake.engines.one_pass import engine_cells, repeated_identifiers
 from evenhand.intake.engines.spark import SparkEngine
+from evenhand.intake.file_sets import file_set
 from evenhand.intake.frames import columns_table, frame_table
 from evenhand.intake.options import Intersections, Options, check_columns, make_options
 from evenhand.intake.paths import file_table, wants_cells
@@ -119,8 +119,9 @@ def read(
 
 
 def _table(source: Any, options: Options) -> Table:
-    if isinstance(source, str | os.PathLike):
-        return file_table(Path(os.fspath(source)), options)
+    paths = [source] if isinstance(source, str | os.PathLike) else source
+    if isinstance(paths, list | tuple) and paths and all(isinstance(path, str | os.PathLike) for path in paths):
+        return file_table(file_set(paths), options)
     engine = _engine(source, options)
     if engine is None:
         return frame_table(source, options)
