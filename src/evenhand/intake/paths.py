@@ -52,7 +52,7 @@ def file_table(files: FileSet, options: Options) -> Table:
 def wants_cells(options: Options, rows: int) -> bool:
     """Say whether a source with so many rows is added up instead of read."""
     if options.rows != "auto":
-        return options.rows == "cells"
+        return options.rows in ("cells", "batches")
     if rows > ROW_LIMIT and options.needs_rows:
         cut = ", or cut it with `cuts`" if options.continuous else ""
         verb = "needs" if options.continuous else "need"
@@ -60,6 +60,13 @@ def wants_cells(options: Options, rows: int) -> bool:
             f"{options.needs_rows} {verb} all {rows:,} rows in memory. Pass `rows='keep'` to allow that{cut}."
         )
     return rows > ROW_LIMIT
+
+
+def wants_batches(options: Options, rows: int) -> bool:
+    """Say whether the rows of a source that was added up are also wanted batch by batch, for a model."""
+    if options.rows != "auto":
+        return options.rows == "batches"
+    return rows > ROW_LIMIT and bool(options.features) and not options.needs_cells
 
 
 def _parquet_table(connection: Any, files: FileSet, options: Options) -> Table:
@@ -173,13 +180,13 @@ def _text_table(connection: Any, files: FileSet, options: Options) -> Table:
 
     def table(sample: int) -> Table:
         source = relation(sample)
-        truths = [
-            c for c, t in zip(source.columns, source.dtypes, strict=True) if t == "BOOLEAN" and _quoted(c) in wanted
-        ]
+        kinds = zip(source.columns, source.dtypes, strict=True)
+        truths = [c for c, kind in kinds if kind == "BOOLEAN" and _quoted(c) in wanted]
         if truths:
             source = relation(sample, _not_truths(relation(sample, truths), truths))
-        if options.rows == "cells":
+        if options.rows in ("cells", "batches"):
             engine = DuckEngine(source, safe)
+            engine.check_types(options.features if options.rows == "batches" else ())
             return engine_cells(engine, options).noted(repeated_identifiers(engine, names, options))
         limit = "" if options.rows == "keep" else f" LIMIT {ROW_LIMIT + 1}"
         source.project(", ".join(wanted)).create_view("evenhand_source")
@@ -187,7 +194,10 @@ def _text_table(connection: Any, files: FileSet, options: Options) -> Table:
         held = DuckEngine(connection.table("evenhand_rows"), {c: safe[c] for c in held_names})
         notes = repeated_identifiers(held, held_names, options)
         if wants_cells(options, held.count()):
-            return engine_cells(DuckEngine(source, safe), options).noted(notes)
+            connection.execute("DROP TABLE evenhand_rows")
+            engine = DuckEngine(source, safe)
+            engine.check_types(options.features)
+            return engine_cells(engine, options).noted(notes)
         return columns_table(held.fetch(options.columns), options).noted(notes)
 
     try:
@@ -317,7 +327,10 @@ def _one_arrow(name: str, path: Path) -> Any:
 
 @contextmanager
 def _connection(files: FileSet) -> Iterator[Any]:
-    """Open a private DuckDB and turn its complaints about the files into one sentence."""
+    """Open a private DuckDB and turn its complaints about the files into one sentence.
+
+    It is closed when nothing holds it any more: batches may be read from it later.
+    """
     import duckdb
 
     connection = duckdb.connect()
@@ -328,8 +341,6 @@ def _connection(files: FileSet) -> Iterator[Any]:
             if not _is_utf8(path):
                 raise _encoding_error(path) from None
         raise DataError(f"{files.name} cannot be read as a table: {_sentence(error)}") from None
-    finally:
-        connection.close()
 
 
 def _is_utf8(path: Path) -> bool:
