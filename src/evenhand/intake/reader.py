@@ -6,10 +6,13 @@ import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
+from evenhand.errors import UsageError
 from evenhand.intake.batch_coding import BatchCoding, engine_batches
 from evenhand.intake.data import AuditData
+from evenhand.intake.databases import database_relation, is_database, lake_kind, lake_relation
 from evenhand.intake.engines.duck import DuckEngine
 from evenhand.intake.engines.one_pass import engine_cells, repeated_identifiers
 from evenhand.intake.engines.spark import SparkEngine
@@ -42,13 +45,17 @@ def read(
     group_probability: Mapping[str, Any] | None = None,
     rows: Literal["auto", "keep", "cells", "batches"] = "auto",
     score_bins: int = 4096,
+    table: str | None = None,
+    query: str | None = None,
 ) -> AuditData:
     """Read decisions about people from a file, a frame or an engine.
 
     Parameters
     ----------
-    source : path, frame, relation or mapping
-        A CSV, TSV (also gzipped), Parquet or Arrow file; a pandas, polars (eager or lazy) or pyarrow
+    source : path, list of paths, frame, relation or mapping
+        A CSV, TSV (also gzipped), Parquet or Arrow file; a folder or a pattern such as ``"loans/*.parquet"`` of them,
+        also with columns in the names of folders (``year=2024``); a DuckDB database; a Delta or Iceberg table; a
+        pandas, polars (eager or lazy) or pyarrow
         table; a DuckDB relation or a PySpark DataFrame, which are added up where they are; or a
         mapping of names to arrays. It is never changed.
     outcome, decision, score : str, optional
@@ -95,6 +102,9 @@ def read(
         and batches where features of so many rows are named.
     score_bins : int
         Number of equal-width bins of the score in cells.
+    table, query : str, optional
+        Of a DuckDB database: the table to read, or one SELECT in place of it. The file is opened so that nothing can
+        be written.
 
     Returns
     -------
@@ -118,7 +128,28 @@ def read(
         intersections=intersections, missing=missing, strata=strata, cluster=cluster, survey_strata=survey_strata,
         group_probability=group_probability, rows=rows, score_bins=score_bins,
     )  # fmt: skip
-    table = _table(source, options)
+    if table is not None or query is not None or _names_database(source):
+        with database_relation(_database(source), table, query) as relation:
+            return _data(_stored_table(relation, options), options)
+    return _data(_table(source, options), options)
+
+
+def _names_database(source: Any) -> bool:
+    return isinstance(source, str | os.PathLike) and is_database(Path(os.fspath(source)))
+
+
+def _database(source: Any) -> Path:
+    """Return the path of a database, where a table or a query was asked of it."""
+    if not _names_database(source):
+        shown = f"`{source}`" if isinstance(source, str | os.PathLike) else f"a {type(source).__name__}"
+        raise UsageError(
+            f"`table` and `query` are for DuckDB databases (.duckdb), and {shown} is none; leave them out."
+        )
+    return Path(os.fspath(source))
+
+
+def _data(table: Table, options: Options) -> AuditData:
+    """Code a table, with its rows batch by batch where they were asked for."""
     if table.engine is None or not wants_batches(options, int(table.rows.sum()) if table.rows is not None else 0):
         return AuditData.of_table(table, options)
     return _with_batches(table, replace(options, rows="batches"))
@@ -140,12 +171,29 @@ def _with_batches(table: Table, options: Options) -> AuditData:
 def _table(source: Any, options: Options) -> Table:
     paths = [source] if isinstance(source, str | os.PathLike) else source
     if isinstance(paths, list | tuple) and paths and all(isinstance(path, str | os.PathLike) for path in paths):
-        return file_table(file_set(paths), options)
+        return _path_table([Path(os.fspath(path)) for path in paths], options)
     engine = _engine(source, options)
-    if engine is None:
-        return frame_table(source, options)
+    return frame_table(source, options) if engine is None else _engine_table(engine, options)
+
+
+def _path_table(paths: Sequence[Path], options: Options) -> Table:
+    kind = lake_kind(paths[0]) if len(paths) == 1 else None
+    if kind is None:
+        return file_table(file_set(paths), options)
+    return _stored_table(lake_relation(paths[0], kind), options)
+
+
+def _stored_table(relation: Any, options: Options) -> Table:
+    """Read a table that is stored in files of an engine's own form: as other files, it is kept where it is small."""
+    engine = _engine(relation, options)
+    few = options.rows == "auto" and not wants_cells(options, engine.count())
+    return _engine_table(engine, replace(options, rows="keep") if few else options)
+
+
+def _engine_table(engine: Any, options: Options) -> Table:
+    """Add up the rows of an engine, or bring them into memory where rows are needed and few enough."""
     collect = options.rows == "keep"
-    if options.rows == "auto" and options.needs_rows:
+    if options.rows == "auto" and (options.needs_rows or options.features):
         collect = not wants_cells(options, engine.count())
     if not collect:
         return engine_cells(engine, options).noted(repeated_identifiers(engine, list(engine.kinds), options))
