@@ -12,7 +12,8 @@ import click
 from evenhand.audits.reference import WORDS
 from evenhand.cli.gate import check_gates, met, parse_gates
 from evenhand.cli.output import keep, progress, show, table_makers, write
-from evenhand.cli.reading import data_options, listed, open_data, pairs, said_of_data
+from evenhand.cli.pairs import pairs
+from evenhand.cli.reading import data_options, listed, open_data, said_of_data
 from evenhand.errors import UsageError
 from evenhand.plan import Plan, check_fits
 from evenhand.report import compose
@@ -24,7 +25,7 @@ from evenhand.run import perform
 
 
 @click.command("audit")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @data_options
 @click.option(
     "--reference",
@@ -50,14 +51,18 @@ from evenhand.run import perform
 @click.option("--suppress", type=int, metavar="N", help="Make results that may be shared: no count below N is in them.")
 @click.option("--fail-on", multiple=True, metavar="[AUDIT:][METRIC:]VERDICT", help="Exit code 3 when met.")
 @click.option("--quiet", is_flag=True, help="No progress, no table.")
-def audit_command(file: Path, **words: Any) -> int:
-    """Audit a file of decisions (CSV, Parquet or Arrow)."""
+def audit_command(files: tuple[str, ...], **words: Any) -> int:
+    """Audit a file of decisions (CSV, Parquet or Arrow).
+
+    FILE may also be several parts, a folder or a pattern of them, a DuckDB database, `-` for standard input, or with
+    --spark a table or a path that Spark reads.
+    """
     gates = parse_gates(words["fail_on"])
     base = None if words["plan_file"] is None else Plan.from_toml(words["plan_file"])
     asked = _asked(words, base or Plan())
     check_folder(words["out"])
     prepare()
-    data, model = open_data(file, asked.data, words)
+    data, model = open_data(files, asked.data, words)
     if words["form"] in FORMS:
         asked = bias_plan(asked, data)
         check_fits(asked, data, model)
