@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -15,6 +16,7 @@ import click
 
 from evenhand.cli.spark import spark_frame
 from evenhand.errors import UsageError
+from evenhand.intake.memory import bytes_of, size_text
 
 # What a stream begins with, and the ending of the file that it becomes; everything else is text.
 _BEGINNINGS = ((b"PAR1", ".parquet"), (b"ARROW1", ".arrow"), (b"\xff\xff\xff\xff", ".arrow"), (b"\x1f\x8b", ".csv.gz"))
@@ -22,6 +24,7 @@ _BEGINNINGS = ((b"PAR1", ".parquet"), (b"ARROW1", ".arrow"), (b"\xff\xff\xff\xff
 _OPTIONS = (
     click.option("--table", help="Table of a DuckDB database."),
     click.option("--query", help="One SELECT, in place of a table of a DuckDB database."),
+    click.option("--memory", metavar="SIZE", help="What reading may take, such as 2GB; the rest goes to the disk."),
     click.option("--spark", metavar="MASTER", help="Let Spark read FILE, a table or a path: local[2], yarn, sc://…"),
     click.option("--spark-conf", multiple=True, metavar="KEY=VALUE", help="Setting of Spark; may be repeated."),
 )
@@ -49,20 +52,48 @@ def source_of(files: Sequence[str | Path], words: Mapping[str, Any]) -> tuple[An
     source : object
         Paths, or a frame of Spark. What is held for it is let go when the command ends.
     said : dict
-        Table and query.
+        Table, query and memory.
     """
-    said = {key: words[key] for key in ("table", "query") if words[key] is not None}
+    said = {key: words[key] for key in ("table", "query", "memory") if words[key] is not None}
+    allowed = bytes_of(words["memory"])
+    if allowed is not None:
+        click.get_current_context().call_on_close(partial(_say_peak, allowed))
+    named = "table" in said or "query" in said
     if words["spark"] is not None:
-        if said or len(files) != 1:
+        if "memory" in said:
+            raise UsageError(
+                "`--memory` is for files and databases; Spark has its own: `--spark-conf spark.driver.memory=2g`."
+            )
+        if named or len(files) != 1:
             raise UsageError("With `--spark` name one table or path, and neither `--table` nor `--query`.")
         return click.get_current_context().with_resource(spark_frame(str(files[0]), words)), {}
     if words["spark_conf"]:
         raise UsageError("`--spark-conf` is for Spark; name its master with `--spark`.")
     if "-" not in map(str, files):
         return list(files) if len(files) > 1 else files[0], said
-    if len(files) > 1 or said:
+    if len(files) > 1 or named:
         raise UsageError("Standard input (`-`) is the whole table; name no other file, table or query beside it.")
-    return click.get_current_context().with_resource(_held(sys.stdin.buffer)), {}
+    return click.get_current_context().with_resource(_held(sys.stdin.buffer)), said
+
+
+def _say_peak(allowed: int) -> None:
+    """Say when more memory was taken than allowed: what a model or a test takes is not ours to limit."""
+    peak = _peak_memory()
+    if peak is not None and peak > allowed:
+        text = (
+            f"evenhand: `--memory {size_text(allowed)}` was not kept: the command took {size_text(peak)} at its peak."
+        )
+        click.echo(f"{text} Fewer features, groups or metrics take less.", err=True)
+
+
+def _peak_memory() -> int | None:
+    """Return the most memory that this process ever held, where the system tells it."""
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:
+        return None
+    held = next((line.split()[1] for line in lines if line.startswith("VmHWM:")), None)
+    return None if held is None else int(held) * 1024
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.errors import DataError, MissingDependencyError, UsageError, first_line, near_matches
+from evenhand.intake.memory import open_duckdb
 from evenhand.intake.wording import listing
 
 _SUFFIXES = (".duckdb", ".ddb")
@@ -32,7 +33,7 @@ def lake_kind(path: Path) -> str | None:
 
 
 @contextmanager
-def database_relation(path: Path, table: str | None, query: str | None) -> Iterator[Any]:
+def database_relation(path: Path, table: str | None, query: str | None, memory: int | None) -> Iterator[Any]:
     """Open a database so that nothing can be written, and give one table or the rows of one query.
 
     Parameters
@@ -43,6 +44,8 @@ def database_relation(path: Path, table: str | None, query: str | None) -> Itera
         Its table or view, with its schema where there are several: ``"main.loans"``. Not needed where there is one.
     query : str or None
         One SELECT in place of a table.
+    memory : int or None
+        Bytes that reading may take.
 
     Yields
     ------
@@ -56,7 +59,7 @@ def database_relation(path: Path, table: str | None, query: str | None) -> Itera
     if not path.exists():
         raise DataError(f"File `{path}` does not exist.")
     try:
-        connection = duckdb.connect(str(path), read_only=True, config={"autoinstall_known_extensions": "false"})
+        connection = open_duckdb(memory, path)
     except duckdb.Error as error:
         raise DataError(
             f"File `{path.name}` cannot be opened as a DuckDB database: {first_line(error)}. Close it where it is "
@@ -72,14 +75,14 @@ def database_relation(path: Path, table: str | None, query: str | None) -> Itera
         raise DataError(f"{what} of `{path.name}` cannot be read: {first_line(error)}.") from None
 
 
-def lake_relation(path: Path, kind: str) -> Any:
+def lake_relation(path: Path, kind: str, memory: int | None) -> Any:
     """Return the rows that a Delta or Iceberg table holds now, through DuckDB's extension for it.
 
     The extension is native code from elsewhere, so it is loaded where it is installed and never fetched.
     """
     import duckdb
 
-    connection = duckdb.connect(config={"autoinstall_known_extensions": "false"})
+    connection = open_duckdb(memory)
     try:
         connection.load_extension(kind)
     except duckdb.Error:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from evenhand.errors import DataError, UsageError, near_matches
+from evenhand.intake.memory import bytes_of
 from evenhand.intake.wording import listing, number_text
 
 Intersections = bool | Sequence[Sequence[str]]
@@ -41,6 +42,7 @@ class Options:
     missing: str = "drop"
     rows: str = "auto"
     score_bins: int = 4096
+    memory: Any = None  # bytes that reading may take, as given before it is checked
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -126,6 +128,7 @@ def make_options(**asked: Any) -> Options:
         intersections=_checked_intersections(given.intersections, labelled),
         strata=strata,
         group_probability=guessed,
+        memory=bytes_of(given.memory),
     )
     if options.needs_rows and options.rows in ("cells", "batches"):
         cut = ", or cut it with `cuts`" if options.continuous else ""

@@ -18,6 +18,7 @@ from evenhand.intake.engines.duck import DuckEngine, kind_of
 from evenhand.intake.engines.one_pass import engine_cells, repeated_identifiers
 from evenhand.intake.file_sets import FileSet
 from evenhand.intake.frames import columns_table, frame_table
+from evenhand.intake.memory import memory_of, open_duckdb, rows_within, size_text
 from evenhand.intake.options import Options, check_columns, check_unique
 from evenhand.intake.records import Table
 from evenhand.intake.wording import listing
@@ -45,28 +46,40 @@ def file_table(files: FileSet, options: Options) -> Table:
     """
     if files.form == "arrow":
         return _arrow_table(files, options)
-    with _connection(files) as connection:
+    with _connection(files, options) as connection:
         return (_parquet_table if files.form == "parquet" else _text_table)(connection, files, options)
 
 
 def wants_cells(options: Options, rows: int) -> bool:
     """Say whether a source with so many rows is added up instead of read."""
-    if options.rows != "auto":
-        return options.rows in ("cells", "batches")
-    if rows > ROW_LIMIT and options.needs_rows:
-        cut = ", or cut it with `cuts`" if options.continuous else ""
-        verb = "needs" if options.continuous else "need"
+    if options.rows in ("cells", "batches"):
+        return True
+    cut = ", or cut it with `cuts`" if options.continuous else ""
+    needs = f"{options.needs_rows} {'needs' if options.continuous else 'need'}" if options.needs_rows else ""
+    if (needs or options.rows == "keep") and options.memory is not None and rows > _most_rows(options):
+        about, allowed = size_text(memory_of(rows, len(options.columns))), size_text(options.memory)
+        asked = f"{needs or 'You asked for'} all {rows:,} rows in memory, which takes about {about}"
         raise DataError(
-            f"{options.needs_rows} {verb} all {rows:,} rows in memory. Pass `rows='keep'` to allow that{cut}."
+            f"{asked}, and `memory` allows {allowed}. Allow more with `memory='{about.replace(' ', '')}'`{cut}."
         )
-    return rows > ROW_LIMIT
+    if options.rows == "keep":
+        return False
+    if rows > ROW_LIMIT and needs:
+        raise DataError(f"{needs} all {rows:,} rows in memory. Pass `rows='keep'` to allow that{cut}.")
+    return rows > _most_rows(options)
+
+
+def _most_rows(options: Options) -> int:
+    """Return how many rows are held in memory; more are added up."""
+    fitting = ROW_LIMIT if options.memory is None else rows_within(options.memory, len(options.columns))
+    return fitting if options.rows == "keep" else min(ROW_LIMIT, fitting)
 
 
 def wants_batches(options: Options, rows: int) -> bool:
     """Say whether the rows of a source that was added up are also wanted batch by batch, for a model."""
     if options.rows != "auto":
         return options.rows == "batches"
-    return rows > ROW_LIMIT and bool(options.features) and not options.needs_cells
+    return rows > _most_rows(options) and bool(options.features) and not options.needs_cells
 
 
 def _parquet_table(connection: Any, files: FileSet, options: Options) -> Table:
@@ -188,7 +201,7 @@ def _text_table(connection: Any, files: FileSet, options: Options) -> Table:
             engine = DuckEngine(source, safe)
             engine.check_types(options.features if options.rows == "batches" else ())
             return engine_cells(engine, options).noted(repeated_identifiers(engine, names, options))
-        limit = "" if options.rows == "keep" else f" LIMIT {ROW_LIMIT + 1}"
+        limit = "" if options.rows == "keep" else f" LIMIT {_most_rows(options) + 1}"
         source.project(", ".join(wanted)).create_view("evenhand_source")
         connection.execute(f"CREATE TEMP TABLE evenhand_rows AS SELECT * FROM evenhand_source{limit}")
         held = DuckEngine(connection.table("evenhand_rows"), {c: safe[c] for c in held_names})
@@ -281,6 +294,12 @@ def _arrow_table(files: FileSet, options: Options) -> Table:
         )
     import pyarrow
 
+    size = sum(path.stat().st_size for path in files.paths)
+    if options.memory is not None and memory_of(0, 0) + size > options.memory:
+        raise DataError(
+            f"{files.name} is Arrow, which is read whole: {size_text(size)} do not fit into `memory` of "
+            f"{size_text(options.memory)}. Write it as Parquet, or allow more."
+        )
     parts = [_one_arrow(files.called(path), path) for path in files.paths]
     for path, part in zip(files.paths, parts, strict=True):
         check_columns(options, part.column_names)
@@ -296,7 +315,7 @@ def _arrow_table(files: FileSet, options: Options) -> Table:
     if wants_cells(options, table.num_rows):
         needed = table.select(list(options.columns))
         safe = {name: f"c{i}" for i, name in enumerate(options.columns)}
-        with _connection(files) as connection:
+        with _connection(files, options) as connection:
             relation = connection.from_arrow(needed.rename_columns(list(safe.values())))
             engine = DuckEngine(relation, safe)
             return engine_cells(engine, options).noted(repeated_identifiers(engine, options.columns, options))
@@ -326,20 +345,25 @@ def _one_arrow(name: str, path: Path) -> Any:
 
 
 @contextmanager
-def _connection(files: FileSet) -> Iterator[Any]:
+def _connection(files: FileSet, options: Options) -> Iterator[Any]:
     """Open a private DuckDB and turn its complaints about the files into one sentence.
 
     It is closed when nothing holds it any more: batches may be read from it later.
     """
     import duckdb
 
-    connection = duckdb.connect()
+    connection = open_duckdb(options.memory)
     try:
         yield connection
     except duckdb.Error as error:
         for path in files.paths if files.form == "text" else ():
             if not _is_utf8(path):
                 raise _encoding_error(path) from None
+        if isinstance(error, duckdb.OutOfMemoryException) and options.memory is not None:
+            raise DataError(
+                f"{files.name} cannot be added up within `memory` of {size_text(options.memory)}, even with the disk. "
+                "Allow more, or name fewer groups."
+            ) from None
         raise DataError(f"{files.name} cannot be read as a table: {_sentence(error)}") from None
 
 

@@ -47,6 +47,7 @@ def read(
     score_bins: int = 4096,
     table: str | None = None,
     query: str | None = None,
+    memory: str | int | None = None,
 ) -> AuditData:
     """Read decisions about people from a file, a frame or an engine.
 
@@ -105,6 +106,10 @@ def read(
     table, query : str, optional
         Of a DuckDB database: the table to read, or one SELECT in place of it. The file is opened so that nothing can
         be written.
+    memory : str or int, optional
+        What reading may take, such as ``"2GB"``: DuckDB stays within it and puts the rest on the disk, and rows that
+        would not fit are added up to cells, or read in batches. For files, databases and engines; by default DuckDB
+        takes what it likes.
 
     Returns
     -------
@@ -126,10 +131,10 @@ def read(
         outcome=outcome, decision=decision, score=score, groups=groups, features=features, weight=weight,
         weight_kind=weight_kind, positive=positive, threshold=threshold, cuts=cuts, continuous=continuous,
         intersections=intersections, missing=missing, strata=strata, cluster=cluster, survey_strata=survey_strata,
-        group_probability=group_probability, rows=rows, score_bins=score_bins,
+        group_probability=group_probability, rows=rows, score_bins=score_bins, memory=memory,
     )  # fmt: skip
     if table is not None or query is not None or _names_database(source):
-        with database_relation(_database(source), table, query) as relation:
+        with database_relation(_database(source), table, query, options.memory) as relation:
             return _data(_stored_table(relation, options), options)
     return _data(_table(source, options), options)
 
@@ -180,7 +185,7 @@ def _path_table(paths: Sequence[Path], options: Options) -> Table:
     kind = lake_kind(paths[0]) if len(paths) == 1 else None
     if kind is None:
         return file_table(file_set(paths), options)
-    return _stored_table(lake_relation(paths[0], kind), options)
+    return _stored_table(lake_relation(paths[0], kind, options.memory), options)
 
 
 def _stored_table(relation: Any, options: Options) -> Table:
@@ -192,10 +197,8 @@ def _stored_table(relation: Any, options: Options) -> Table:
 
 def _engine_table(engine: Any, options: Options) -> Table:
     """Add up the rows of an engine, or bring them into memory where rows are needed and few enough."""
-    collect = options.rows == "keep"
-    if options.rows == "auto" and (options.needs_rows or options.features):
-        collect = not wants_cells(options, engine.count())
-    if not collect:
+    wanted = options.rows == "keep" or (options.rows == "auto" and (options.needs_rows or options.features))
+    if not wanted or wants_cells(options, engine.count()):
         return engine_cells(engine, options).noted(repeated_identifiers(engine, list(engine.kinds), options))
     return columns_table(engine.fetch(options.columns), options)
 
