@@ -13,6 +13,7 @@ from evenhand.audits.reference import WORDS
 from evenhand.cli.gate import check_gates, met, parse_gates
 from evenhand.cli.output import keep, progress, show, table_makers, write
 from evenhand.cli.pairs import pairs
+from evenhand.cli.periods import audit_by_period, check_periods
 from evenhand.cli.reading import data_options, listed, open_data, said_of_data
 from evenhand.errors import UsageError
 from evenhand.plan import Plan, check_fits
@@ -44,6 +45,10 @@ from evenhand.run import perform
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path), help="Plan in TOML; options here come first.")
 @click.option("--seed", type=click.IntRange(min=0), help="[default: the plan's, else 0]")
 @click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Threads.")
+@click.option("--by", metavar="COLUMN[:UNIT]", help="One audit for each period: a column that names "
+              "them, or dates cut into day, week, month or year.")  # fmt: skip
+@click.option("--by-alpha", type=click.Choice(["all", "each"]), default="all", show_default=True,
+              help="Whether the error rate holds over all periods or in each alone.")  # fmt: skip
 @click.option("--out", type=click.Path(path_type=Path), default=Path("evenhand-report"), show_default=True,
               help="Folder for the results.")  # fmt: skip
 @click.option("--format", "form", type=click.Choice(["report", *FORMS]), default="report", show_default=True,
@@ -61,6 +66,8 @@ def audit_command(files: tuple[str, ...], **words: Any) -> int:
     base = None if words["plan_file"] is None else Plan.from_toml(words["plan_file"])
     asked = _asked(words, base or Plan())
     check_folder(words["out"])
+    if "period" in asked.data:
+        check_periods(words)
     prepare()
     data, model = open_data(files, asked.data, words)
     if words["form"] in FORMS:
@@ -71,6 +78,8 @@ def audit_command(files: tuple[str, ...], **words: Any) -> int:
     else:
         check_fits(asked, data, model)
     check_gates(gates, asked, data)
+    if data.period is not None:
+        return audit_by_period(asked, data, model, words, gates)
     with progress(words["quiet"]) as tell:
         together = words["form"] in FORMS
         run = perform(
@@ -112,8 +121,9 @@ def _asked(words: Mapping[str, Any], base: Plan) -> Plan:
         "ratio": words["ratio"] or None,
         "margin": _number(words["margin"]),
     }
+    by = {} if words["by"] is None else {"period": words["by"]}
     tables = {
-        "data": {**_pack_defaults(words, base), **said_of_data(words)},
+        "data": {**_pack_defaults(words, base), **said_of_data(words), **by},
         "group": {key: value for key, value in group.items() if value is not None},
     }
     parts = {

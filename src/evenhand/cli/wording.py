@@ -16,7 +16,7 @@ _FLAGS = {
         "margin", "alpha", "correction", "seed", "workers", "strata", "cluster", "survey_strata", "group_probability",
         "table", "query", "memory",
     )
-} | {"groups": "--group", "cuts": "--cut", "n_resamples": "--resamples"}  # fmt: skip
+} | {"groups": "--group", "cuts": "--cut", "period": "--by", "n_resamples": "--resamples"}  # fmt: skip
 # Names that are spelled otherwise on the command line, and that no sentence uses for a column.
 _RENAMED = ("groups", "cuts", "weight_kind", "n_resamples", "trust_pickle", "survey_strata", "group_probability")
 # `name=`, `name='word'`, `name=True`, `name=0.01` and `name={'key': 'word'}`: a group such as `sex=Female` is none.

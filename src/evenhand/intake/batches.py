@@ -44,7 +44,14 @@ class Batches(ABC):
         Rows that are used.
     features : tuple of str
         The model's inputs, which every batch has.
+
+    Attributes
+    ----------
+    of_period : callable or None
+        From a period and its number of rows to the batches of that period, where a column of periods was named.
     """
+
+    of_period: Callable[[str, int], Batches] | None = None
 
     def __init__(self, rows: int, features: Sequence[str]) -> None:
         self.rows = rows

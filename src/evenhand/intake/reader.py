@@ -42,6 +42,7 @@ def read(
     strata: str | Iterable[str] = (),
     cluster: str | None = None,
     survey_strata: str | None = None,
+    period: str | None = None,
     group_probability: Mapping[str, Any] | None = None,
     rows: Literal["auto", "keep", "cells", "batches"] = "auto",
     score_bins: int = 4096,
@@ -94,6 +95,9 @@ def read(
         not rows, as independent.
     survey_strata : str, optional
         Column of the strata that a survey sampled from; they enter the variance only.
+    period : str, optional
+        Column that names periods, such as quarters, or a column of dates and what to cut them into: ``"date:month"``,
+        also ``day``, ``week`` or ``year``. `evenhand.intake.by_period` then divides the data.
     group_probability : mapping, optional
         Where groups are guessed: attribute to the columns with each group's probability,
         ``{"race": ["p_black", "p_white"]}``, or to labels and columns, ``{"race": {"Black": "p_black", ...}}``.
@@ -131,7 +135,7 @@ def read(
         outcome=outcome, decision=decision, score=score, groups=groups, features=features, weight=weight,
         weight_kind=weight_kind, positive=positive, threshold=threshold, cuts=cuts, continuous=continuous,
         intersections=intersections, missing=missing, strata=strata, cluster=cluster, survey_strata=survey_strata,
-        group_probability=group_probability, rows=rows, score_bins=score_bins, memory=memory,
+        period=period, group_probability=group_probability, rows=rows, score_bins=score_bins, memory=memory,
     )  # fmt: skip
     if table is not None or query is not None or _names_database(source):
         with database_relation(_database(source), table, query, options.memory) as relation:

@@ -62,6 +62,10 @@ class DuckEngine:
         """Return the distinct values among the first rows."""
         return [row[0] for row in self._relation.project(column).limit(rows).distinct().fetchall()]
 
+    def where(self, condition: str) -> DuckEngine:
+        """Return the rows for which a condition in SQL holds."""
+        return DuckEngine(self._relation.filter(condition), self._names)
+
     def count(self) -> int:
         """Return the number of rows."""
         return int(self._relation.aggregate("count(*) AS n").fetchall()[0][0])
