@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from evenhand.cli.output import progress
 from evenhand.cli.pairs import pairs
 from evenhand.cli.sources import source_of, source_options
 from evenhand.errors import UsageError
@@ -121,7 +122,8 @@ def open_data(files: Sequence[str | Path], said: Mapping[str, Any], words: Mappi
         model = load_model(said["model"], trust_pickle=words["trust_pickle"], trust_import=named)
     options = {"groups": (), **{key: value for key, value in said.items() if key != "model"}}
     source, more = source_of(files, words)
-    return read(source, **options, **more), model
+    with progress(words.get("quiet", False)) as tell:
+        return read(source, **options, **more, progress=tell), model
 
 
 def listed(text: str | None) -> list[str]:

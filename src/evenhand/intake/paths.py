@@ -20,6 +20,7 @@ from evenhand.intake.file_sets import FileSet
 from evenhand.intake.frames import columns_table, frame_table
 from evenhand.intake.memory import memory_of, open_duckdb, rows_within, size_text
 from evenhand.intake.options import Options, check_columns, check_unique
+from evenhand.intake.progress import Tell, looked_at
 from evenhand.intake.records import Table
 from evenhand.intake.wording import listing
 
@@ -30,7 +31,7 @@ _SEPARATORS = (",", ";", "\t", "|")
 _NOT_TEXT = (b"PAR1", b"ARROW1", b"\x89PNG", b"PK\x03\x04", b"\x1f\x8b", b"%PDF")
 
 
-def file_table(files: FileSet, options: Options) -> Table:
+def file_table(files: FileSet, options: Options, progress: Tell | None = None) -> Table:
     """Read the needed columns of files that make one table, or their cells when they are large.
 
     Parameters
@@ -39,6 +40,8 @@ def file_table(files: FileSet, options: Options) -> Table:
         CSV, TSV (also gzipped), Parquet, or Arrow/Feather IPC.
     options : Options
         What was asked.
+    progress : callable, optional
+        Called with a short text that says how far reading is.
 
     Returns
     -------
@@ -46,7 +49,7 @@ def file_table(files: FileSet, options: Options) -> Table:
     """
     if files.form == "arrow":
         return _arrow_table(files, options)
-    with _connection(files, options) as connection:
+    with _connection(files, options) as connection, looked_at(connection, progress):
         return (_parquet_table if files.form == "parquet" else _text_table)(connection, files, options)
 
 

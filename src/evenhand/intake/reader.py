@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -20,6 +20,7 @@ from evenhand.intake.file_sets import file_set
 from evenhand.intake.frames import columns_table, frame_table
 from evenhand.intake.options import Intersections, Options, check_columns, make_options
 from evenhand.intake.paths import file_table, wants_batches, wants_cells
+from evenhand.intake.progress import Tell
 from evenhand.intake.records import Table
 
 
@@ -49,6 +50,7 @@ def read(
     table: str | None = None,
     query: str | None = None,
     memory: str | int | None = None,
+    progress: Callable[[str], None] | None = None,
 ) -> AuditData:
     """Read decisions about people from a file, a frame or an engine.
 
@@ -114,6 +116,8 @@ def read(
         What reading may take, such as ``"2GB"``: DuckDB stays within it and puts the rest on the disk, and rows that
         would not fit are added up to cells, or read in batches. For files, databases and engines; by default DuckDB
         takes what it likes.
+    progress : callable, optional
+        Called now and then with a short text that says how far reading a file is.
 
     Returns
     -------
@@ -140,7 +144,7 @@ def read(
     if table is not None or query is not None or _names_database(source):
         with database_relation(_database(source), table, query, options.memory) as relation:
             return _data(_stored_table(relation, options), options)
-    return _data(_table(source, options), options)
+    return _data(_table(source, options, progress), options)
 
 
 def _names_database(source: Any) -> bool:
@@ -177,18 +181,18 @@ def _with_batches(table: Table, options: Options) -> AuditData:
     )
 
 
-def _table(source: Any, options: Options) -> Table:
+def _table(source: Any, options: Options, progress: Tell | None) -> Table:
     paths = [source] if isinstance(source, str | os.PathLike) else source
     if isinstance(paths, list | tuple) and paths and all(isinstance(path, str | os.PathLike) for path in paths):
-        return _path_table([Path(os.fspath(path)) for path in paths], options)
+        return _path_table([Path(os.fspath(path)) for path in paths], options, progress)
     engine = _engine(source, options)
     return frame_table(source, options) if engine is None else _engine_table(engine, options)
 
 
-def _path_table(paths: Sequence[Path], options: Options) -> Table:
+def _path_table(paths: Sequence[Path], options: Options, progress: Tell | None) -> Table:
     kind = lake_kind(paths[0]) if len(paths) == 1 else None
     if kind is None:
-        return file_table(file_set(paths), options)
+        return file_table(file_set(paths), options, progress)
     return _stored_table(lake_relation(paths[0], kind, options.memory), options)
 
 
