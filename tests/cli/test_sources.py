@@ -110,6 +110,13 @@ BAD: dict[str, tuple[tuple[str, ...], bytes | None, str]] = {
     "settings without Spark": (("data.csv", "--spark-conf", "a=b"), None, r"name its master with `--spark`"),
     "a setting that is none": (("data", "--spark", "local[1]", "--spark-conf", "a"), None, r"Write `--spark-conf KEY="),
     "Spark and a table": (("bank", "--spark", "local[1]", "--table", "t"), None, r"name one table or path"),
+    "too little memory": (
+        ("data.csv", "--memory", "10MB"),
+        None,
+        r"`--memory` is 10 MB; at least 512 MB|`memory` is 10 MB",
+    ),
+    "memory that is none": (("data.csv", "--memory", "lots"), None, r"is 'lots'; allowed: an amount such as '2GB'"),
+    "memory of Spark": (("data", "--spark", "local[1]", "--memory", "2GB"), None, r"spark.driver.memory=2g"),
     "Spark and two files": (("a", "b", "--spark", "local[1]"), None, r"name one table or path"),
     "a pattern without a match": (("*.parquet",), None, r"No file matches the pattern `\*.parquet`"),
 }
@@ -133,24 +140,49 @@ def test_sources_that_make_no_sense(
     assert not Path("out").exists()
 
 
+# A session with a table of its own, in which the command finds it, and one that it does not find.
+SESSION = """
+import sys
+from pyspark.sql import SparkSession
+from evenhand.cli import run
+session = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+session.read.csv(sys.argv[1], header=True, inferSchema=True).createTempView("loans")
+words = ["--outcome", "y", "--decision", "d", "--group", "sex", "--quiet", "--spark", "local[1]", "--out"]
+assert run(["audit", "loans", *words, sys.argv[2]]) == 0
+assert session.range(1).count() == 1, "a session that was there before is left running"
+assert run(["audit", "no_such_table", *words, "none"]) == 2
+session.stop()
+"""
+
+
 def test_spark_reads_paths_and_tables(tmp_path: Path, decisions: Callable[..., Path]) -> None:
-    """Spark of its own in a process of its own, as on a terminal: a path, and a table of its catalogue."""
+    """Real Spark in processes of its own: a path as on a terminal, and tables of a session that is there."""
     file = decisions()
-    assert run(["audit", str(file), *COLUMNS, "--out", str(tmp_path / "whole")]) == 0
-    words = [sys.executable, "-m", "evenhand", "audit"]
-    more = [*COLUMNS, "--spark", "local[1]", "--spark-conf", "spark.sql.shuffle.partitions=1"]
-    more += ["--spark-conf", f"spark.sql.warehouse.dir={tmp_path / 'warehouse'}"]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    whole = findings(tmp_path / "whole")
-    done = subprocess.run(
-        [*words, str(file), *more, "--out", str(tmp_path / "out")],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert findings(tmp_path / "out") == whole
-    done = subprocess.run(
-        [*words, "no_such_table", *more, "--out", str(tmp_path / "none")],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
-    assert done.returncode == 2, done.stderr
-    assert "Spark cannot read `no_such_table`: [TABLE_OR_VIEW_NOT_FOUND]" in done.stderr.splitlines()[-1]
+    whole = audited(tmp_path / "whole", str(file))
+    conf = ["--spark", "local[1]", "--spark-conf", "spark.sql.shuffle.partitions=1"]
+    command = ["-m", "evenhand", "audit", str(file), *COLUMNS, *conf, "--out", str(tmp_path / "path")]
+    script = ["-c", SESSION, str(file), str(tmp_path / "table")]
+    for words, out in ((command, "path"), (script, "table")):
+        done = subprocess.run(
+            [sys.executable, *words],
+            cwd=tmp_path, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True, text=True, timeout=300, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert findings(tmp_path / out) == whole
+    assert "evenhand: Spark cannot read `no_such_table`: [TABLE_OR_VIEW_NOT_FOUND]" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_memory_budget_that_was_not_kept_is_said(
+    tmp_path: Path,
+    decisions: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ["audit", str(decisions()), *COLUMNS, "--memory", "600MB", "--out", str(tmp_path / "out")]
+    for peak, said in ((599 * 10**6, ""), (None, ""), (750 * 10**6, "was not kept: the command took 750 MB")):
+        monkeypatch.setattr("evenhand.cli.sources._peak_memory", lambda peak=peak: peak)
+        assert run(words) == 0
+        shown = capsys.readouterr().err
+        assert (said in shown) if said else shown == ""

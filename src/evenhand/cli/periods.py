@@ -13,22 +13,13 @@ from evenhand.change.periods import PeriodRun, PeriodRuns, audit_periods, notes_
 from evenhand.cli.gate import Gate, met
 from evenhand.cli.output import keep, progress, write, write_page
 from evenhand.cli.wording import spoken
-from evenhand.errors import DataError, UsageError
+from evenhand.errors import DataError
 from evenhand.files import written_json
 from evenhand.intake import AuditData
 from evenhand.plan import Plan
 from evenhand.report import compose
-from evenhand.report.bias_audit.page import FORMS
 from evenhand.report.periods import compose_periods
 from evenhand.results import Finding, printable
-
-
-def check_periods(words: Mapping[str, Any]) -> None:
-    """Refuse what is made for one table and would not hold for several periods, before any row is read."""
-    if words["form"] in FORMS:
-        raise UsageError(f"`--format {words['form']}` makes the tables of one period; leave out `--by`.")
-    if words["suppress"] is not None:
-        raise UsageError("`--suppress` protects one table, and counts of several periods add up; leave out `--by`.")
 
 
 def audit_by_period(plan: Plan, data: AuditData, model: Any, words: Mapping[str, Any], gates: Sequence[Gate]) -> int:
