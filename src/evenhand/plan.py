@@ -298,8 +298,12 @@ def _reference(key: str, value: Any) -> dict[str, str] | str:
     return _table(key, value)
 
 
+# What is said of the source beside it, and never by a plan: a plan may come from a stranger, and a query reads files.
+_OF_SOURCE = ("source", "table", "query", "memory", "progress", "rows", "score_bins")
+
+
 def _data(key: str, value: Any) -> dict[str, Any]:
-    known = {k: v for k, v in options_of(read).items() if k not in ("source", "rows", "score_bins")}
+    known = {k: v for k, v in options_of(read).items() if k not in _OF_SOURCE}
     given = {k: v for k, v in _table(key, value).items() if k != "model"}
     if not isinstance(value.get("model", ""), str):
         raise UsageError("`data.model` is a file or `package.module:object`, as text. Pass an object as `model=`.")

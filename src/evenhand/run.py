@@ -132,6 +132,8 @@ def perform(
     AuditRun
     """
     notes = [*plan.notes]
+    if data.batches is not None:
+        data.batches.progress = progress
     if model is not None and (data.features or data.batches is not None):
         model = audited_model(model, data)
         data, scored = decided(data, model)

@@ -118,6 +118,11 @@ def _with(column: int, value: str, row: int = 17) -> Callable[[Path, list[str]],
     return _lines(change)
 
 
+def _empty_folder(folder: Path, good: list[str]) -> Path:
+    (folder / "empty").mkdir()
+    return folder / "empty"
+
+
 # What is wrong in the file: how it is made, more words, and what the sentence must say.
 FILES: dict[str, tuple[Callable[[Path, list[str]], Path], tuple[str, ...], str]] = {
     "missing file": (lambda folder, good: folder / "absent.csv", BASIC, r"does not exist"),
@@ -128,7 +133,7 @@ FILES: dict[str, tuple[Callable[[Path, list[str]], Path], tuple[str, ...], str]]
     "not UTF-8": (_bytes("sex,y,d\nfémin,1,0\nM,0,1\n".encode("latin-1") * 20), BASIC, r"UTF-8"),
     "a picture": (_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8), BASIC, r"table|UTF-8"),
     "a false Parquet file": (_bytes(b"PAR0 not a parquet file", "bad.parquet"), BASIC, r"Parquet|table"),
-    "a folder": (lambda folder, good: folder, BASIC, r"folder"),
+    "an empty folder": (_empty_folder, BASIC, r"Folder `.*` holds no table"),
     "unknown ending": (_bytes(b"hello", "notes.docx"), BASIC, r"docx"),
     "all outcomes missing": (_with(3, "", row=-1), BASIC, r"`y`"),
     "all groups missing": (_with(0, "", row=-1), BASIC, r"`sex`"),

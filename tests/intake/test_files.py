@@ -135,8 +135,6 @@ def test_paths_that_lead_nowhere(tmp_path: Path) -> None:
         table(tmp_path / "decision.csv")
     with pytest.raises(DataError, match=r"Its folder `.*none` does not exist either"):
         table(tmp_path / "none" / "a.csv")
-    with pytest.raises(DataError, match=r"is a folder, not a table"):
-        table(tmp_path)
 
 
 def test_duplicated_names_in_parquet_and_arrow(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ import click
 from evenhand.audits.reference import WORDS
 from evenhand.cli.gate import check_gates, met, parse_gates
 from evenhand.cli.output import keep, progress, show, table_makers, write
-from evenhand.cli.reading import data_options, listed, open_data, pairs, said_of_data
+from evenhand.cli.pairs import pairs
+from evenhand.cli.reading import data_options, listed, open_data, said_of_data
 from evenhand.errors import UsageError
 from evenhand.plan import Plan, check_fits
 from evenhand.report import compose
@@ -24,7 +25,7 @@ from evenhand.run import perform
 
 
 @click.command("audit")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @data_options
 @click.option(
     "--reference",
@@ -43,6 +44,10 @@ from evenhand.run import perform
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path), help="Plan in TOML; options here come first.")
 @click.option("--seed", type=click.IntRange(min=0), help="[default: the plan's, else 0]")
 @click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Threads.")
+@click.option("--by", metavar="COLUMN[:UNIT]", help="One audit for each period: a column that names "
+              "them, or dates cut into day, week, month or year.")  # fmt: skip
+@click.option("--by-alpha", type=click.Choice(["all", "each"]), default="all", show_default=True,
+              help="Whether the error rate holds over all periods or in each alone.")  # fmt: skip
 @click.option("--out", type=click.Path(path_type=Path), default=Path("evenhand-report"), show_default=True,
               help="Folder for the results.")  # fmt: skip
 @click.option("--format", "form", type=click.Choice(["report", *FORMS]), default="report", show_default=True,
@@ -50,14 +55,20 @@ from evenhand.run import perform
 @click.option("--suppress", type=int, metavar="N", help="Make results that may be shared: no count below N is in them.")
 @click.option("--fail-on", multiple=True, metavar="[AUDIT:][METRIC:]VERDICT", help="Exit code 3 when met.")
 @click.option("--quiet", is_flag=True, help="No progress, no table.")
-def audit_command(file: Path, **words: Any) -> int:
-    """Audit a file of decisions (CSV, Parquet or Arrow)."""
+def audit_command(files: tuple[str, ...], **words: Any) -> int:
+    """Audit a file of decisions (CSV, Parquet or Arrow).
+
+    FILE may also be several parts, a folder or a pattern of them, a DuckDB database, `-` for standard input, or with
+    --spark a table or a path that Spark reads.
+    """
     gates = parse_gates(words["fail_on"])
     base = None if words["plan_file"] is None else Plan.from_toml(words["plan_file"])
     asked = _asked(words, base or Plan())
     check_folder(words["out"])
+    if "period" in asked.data:
+        _check_periods(words)
     prepare()
-    data, model = open_data(file, asked.data, words)
+    data, model = open_data(files, asked.data, words)
     if words["form"] in FORMS:
         asked = bias_plan(asked, data)
         check_fits(asked, data, model)
@@ -66,6 +77,10 @@ def audit_command(file: Path, **words: Any) -> int:
     else:
         check_fits(asked, data, model)
     check_gates(gates, asked, data)
+    if data.period is not None:
+        from evenhand.cli.periods import audit_by_period  # what few runs need does not delay the others
+
+        return audit_by_period(asked, data, model, words, gates)
     with progress(words["quiet"]) as tell:
         together = words["form"] in FORMS
         run = perform(
@@ -99,6 +114,14 @@ def check_folder(out: Path) -> None:
         raise UsageError(f"`--out {out}`: no permission to write in `{place}`.")
 
 
+def _check_periods(words: Mapping[str, Any]) -> None:
+    """Refuse what is made for one table and would not hold for several periods, before any row is read."""
+    if words["form"] in FORMS:
+        raise UsageError(f"`--format {words['form']}` makes the tables of one period; leave out `--by`.")
+    if words["suppress"] is not None:
+        raise UsageError("`--suppress` protects one table, and counts of several periods add up; leave out `--by`.")
+
+
 def _asked(words: Mapping[str, Any], base: Plan) -> Plan:
     """Lay the words of the command line over a plan."""
     group = {
@@ -107,8 +130,9 @@ def _asked(words: Mapping[str, Any], base: Plan) -> Plan:
         "ratio": words["ratio"] or None,
         "margin": _number(words["margin"]),
     }
+    by = {} if words["by"] is None else {"period": words["by"]}
     tables = {
-        "data": {**_pack_defaults(words, base), **said_of_data(words)},
+        "data": {**_pack_defaults(words, base), **said_of_data(words), **by},
         "group": {key: value for key, value in group.items() if value is not None},
         "scan": {"metrics": group["metrics"]} if "scan" in listed(words["audits"]) and group["metrics"] else {},
     }

@@ -11,7 +11,8 @@ import click
 
 from evenhand.cli.audit import check_folder
 from evenhand.cli.output import progress, write_page
-from evenhand.cli.reading import data_options, listed, open_data, pairs, said_of_data
+from evenhand.cli.pairs import pairs
+from evenhand.cli.reading import data_options, listed, open_data, said_of_data
 from evenhand.cli.wording import spoken
 from evenhand.errors import UsageError
 from evenhand.files import write_atomic
@@ -89,7 +90,7 @@ def _sides(file: Path, words: Mapping[str, Any]) -> tuple[Any, Any, Any, tuple[s
     if words["model"] or words["model_b"]:
         if not (words["model"] and words["model_b"]):
             raise UsageError("Name both models: `--model old.skops --model-b new.skops`.")
-        data, old = open_data(file, said, words)
+        data, old = open_data([file], said, words)
         new = load_model(words["model_b"], trust_pickle=words["trust_pickle"], trust_import=True)
         return data, old, new, (words["model"], words["model_b"])
     columns = {role: (words[role], words[f"{role}_b"]) for role in ("decision", "score")}
@@ -101,7 +102,7 @@ def _sides(file: Path, words: Mapping[str, Any]) -> tuple[Any, Any, Any, tuple[s
             raise UsageError(f"Name both sides: `--{role}` and `--{role}-b`.")
     more = [new for _, new in columns.values()]
     said["features"] = [*said.get("features", []), *more]
-    data, _ = open_data(file, said, words)
+    data, _ = open_data([file], said, words)
     sides = [{role: both[j] for role, both in columns.items()} for j in (0, 1)]
     first = next(iter(columns.values()))
     return data, sides[0], sides[1], (first[0], first[1])

@@ -19,7 +19,7 @@ _LEARNERS = ("logistic", "forest", "boosting", "network")
 
 
 @click.command("mitigate")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file")
 @data_options
 @click.option("--learner", type=click.Choice(_LEARNERS), help="What is fitted, without --model.  [default: logistic]")
 @click.option("--methods", help="Methods, separated by commas; see the docs.  [default: all]")
@@ -46,7 +46,7 @@ _LEARNERS = ("logistic", "forest", "boosting", "network")
 )
 @click.option("--fail-on", type=click.Choice(["inconclusive"]), help="Exit code 3 when no model is certified.")
 @click.option("--quiet", is_flag=True, help="No progress, no table.")
-def mitigate_command(file: Path, **words: Any) -> int:
+def mitigate_command(file: str, **words: Any) -> int:
     """Repair a model and certify the repair on people it has not seen."""
     check_folder(words["out"])
     try:
@@ -58,7 +58,7 @@ def mitigate_command(file: Path, **words: Any) -> int:
         ) from error
     if words["model"] and words["learner"]:
         raise UsageError("Give `--model` or `--learner`, not both.")
-    data, model = open_data(file, said_of_data(words), words)
+    data, model = open_data([file], said_of_data(words), words)
     with progress(words["quiet"]) as tell:
         result = mitigate(
             data,

@@ -27,23 +27,23 @@ _GROUPS_SHOWN = 12
 
 
 @click.command("plan")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file")
 @data_options
 @click.option("--out", type=click.Path(path_type=Path, allow_dash=True), default=Path("audit.toml"), show_default=True,
               help="The plan's file; - for standard output.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace the file when it exists.")
-def plan_command(file: Path, out: Path, force: bool, **words: Any) -> None:
+def plan_command(file: str, out: Path, force: bool, **words: Any) -> None:
     """Write a commented plan for a file: its groups, the metrics its columns allow, the audits that can run."""
     shown = str(out) == "-"
     if out.exists() and not force and not shown:
         raise UsageError(f"`{out}` exists already. Give another `--out`, or `--force` to replace it.")
     said = said_of_data(words)
     Plan(data=said)
-    data, model = open_data(file, said, words)
+    data, model = open_data([file], said, words)
     if model is not None and data.features:
         model = audited_model(model, data)
         data, _ = decided(data, model)
-    text = plan_text(data, model, said, file=str(file), path="audit.toml" if shown else str(out))
+    text = plan_text(data, model, said, file=file, path="audit.toml" if shown else str(out))
     if shown:
         click.echo(text, nl=False)
         return

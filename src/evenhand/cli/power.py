@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from evenhand.cli.audit import check_folder
-from evenhand.cli.reading import data_options, listed, open_data, pairs, said_of_data
+from evenhand.cli.pairs import pairs
+from evenhand.cli.reading import data_options, listed, open_data, said_of_data
 from evenhand.errors import UsageError
 from evenhand.results import printable
 from evenhand.sizing import PowerResult, power
@@ -30,22 +31,20 @@ from evenhand.sizing import PowerResult, power
 @click.option("--findings", type=int, help="Findings that share it.  [default: the comparisons asked for]")
 @click.option("--power", "wanted", type=float, default=0.8, show_default=True, help="How often it is to be shown.")
 @click.option("--curve", type=click.Choice(["rows", "difference"]), help="Also the power over rows or differences.")
-@click.option(
-    "--data", "file", type=click.Path(path_type=Path), help="A pilot (CSV, Parquet or Arrow) to take values from."
-)
+@click.option("--data", "file", help="A pilot (CSV, Parquet or Arrow) to take values from.")
 @data_options
 @click.option("--reference", multiple=True, metavar="COLUMN=LABEL", help="Group the pilot's others are compared with.")
 @click.option("--compare", type=click.Choice(["reference", "pairs"]), default="reference", help="For a pilot.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON in place of the table.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for power.json.")
-def power_command(file: Path | None, **words: Any) -> None:
+def power_command(file: str | None, **words: Any) -> None:
     """Say what an audit can show: from assumed numbers, or from a pilot with --data."""
     if words["out"] is not None:
         check_folder(words["out"])
     data = None
     said = said_of_data(words)
     if file is not None:
-        data, _ = open_data(file, said, words)
+        data, _ = open_data([file], said, words)
     elif said:
         raise UsageError("A column or a model was named and no file was given. Give the pilot with `--data FILE`.")
     plain = ("value", "difference", "ratio", "margin", "alpha", "findings", "curve", "compare")

@@ -8,6 +8,9 @@ from typing import Any
 
 import click
 
+from evenhand.cli.output import progress
+from evenhand.cli.pairs import pairs
+from evenhand.cli.sources import source_of, source_options
 from evenhand.errors import UsageError
 from evenhand.intake import AuditData, read
 from evenhand.models import load_model
@@ -50,7 +53,8 @@ _OPTIONS = (
 
 
 def data_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that say what is in its file."""
+    """Give a command the options that say what is in its file, and where that is."""
+    command = source_options(command)
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -90,13 +94,13 @@ def said_of_data(words: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def open_data(file: Path, said: Mapping[str, Any], words: Mapping[str, Any]) -> tuple[AuditData, Any]:
-    """Load the model, if one is named, and read the file.
+def open_data(files: Sequence[str | Path], said: Mapping[str, Any], words: Mapping[str, Any]) -> tuple[AuditData, Any]:
+    """Load the model, if one is named, and read the files.
 
     Parameters
     ----------
-    file : Path
-        CSV, Parquet or Arrow.
+    files : sequence of str or Path
+        Those of one table, as named on the command line.
     said : mapping
         A plan's ``[data]``.
     words : mapping
@@ -117,23 +121,14 @@ def open_data(file: Path, said: Mapping[str, Any], words: Mapping[str, Any]) -> 
         named = words["trust_plan"] or words["model"] is not None
         model = load_model(said["model"], trust_pickle=words["trust_pickle"], trust_import=named)
     options = {"groups": (), **{key: value for key, value in said.items() if key != "model"}}
-    return read(file, **options), model
+    source, more = source_of(files, words)
+    with progress(words.get("quiet", False)) as tell:
+        return read(source, **options, **more, progress=tell), model
 
 
 def listed(text: str | None) -> list[str]:
     """Split words at commas."""
     return [part.strip() for part in (text or "").split(",") if part.strip()]
-
-
-def pairs(option: str, items: Sequence[str]) -> dict[str, str]:
-    """Split words of the form ``COLUMN=VALUE``."""
-    split: dict[str, str] = {}
-    for item in items:
-        key, equals, value = item.partition("=")
-        if not equals or not key or not value:
-            raise UsageError(f"`{option} {item}` is not understood. Write `{option} COLUMN=VALUE`.")
-        split[key] = value
-    return split
 
 
 def _numbers(text: str) -> list[float]:

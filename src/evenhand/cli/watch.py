@@ -10,7 +10,8 @@ import click
 
 from evenhand.cli.audit import check_folder
 from evenhand.cli.output import write_page
-from evenhand.cli.reading import data_options, listed, open_data, pairs, said_of_data
+from evenhand.cli.pairs import pairs
+from evenhand.cli.reading import data_options, listed, open_data, said_of_data
 from evenhand.cli.wording import spoken
 from evenhand.errors import UsageError
 from evenhand.files import write_all
@@ -133,7 +134,7 @@ def _data(file: Path, watch: Watch, words: Mapping[str, Any]) -> AuditData:
     said = dict(watch.plan.data)
     if words["time"]:
         said["groups"] = [*said.get("groups", ()), words["time"]]
-    data, model = open_data(file, said if "model" in said else {"rows": "cells", **said}, words)
+    data, model = open_data([file], said if "model" in said else {"rows": "cells", **said}, words)
     if model is not None and data.features:
         data, _ = decided(data, audited_model(model, data))
     return data

@@ -14,8 +14,9 @@ _FLAGS = {
         "outcome", "decision", "score", "model", "trust_pickle", "features", "weight", "weight_kind", "positive",
         "threshold", "continuous", "intersections", "missing", "reference", "metrics", "audits", "compare", "ratio",
         "margin", "alpha", "correction", "seed", "workers", "strata", "cluster", "survey_strata", "group_probability",
+        "table", "query", "memory",
     )
-} | {"groups": "--group", "cuts": "--cut", "n_resamples": "--resamples"}  # fmt: skip
+} | {"groups": "--group", "cuts": "--cut", "period": "--by", "n_resamples": "--resamples"}  # fmt: skip
 # Names that are spelled otherwise on the command line, and that no sentence uses for a column.
 _RENAMED = ("groups", "cuts", "weight_kind", "n_resamples", "trust_pickle", "survey_strata", "group_probability")
 # `name=`, `name='word'`, `name=True`, `name=0.01` and `name={'key': 'word'}`: a group such as `sex=Female` is none.

@@ -17,6 +17,7 @@ from evenhand.intake.engines.spark import SparkEngine
 from evenhand.intake.engines.spark_batches import SparkBatches
 from evenhand.intake.options import Options
 from evenhand.intake.parts import Attribute, FeatureType, RowCounts
+from evenhand.intake.periods import key_sql, within_sql
 from evenhand.intake.records import MISSING_LABEL, cut, numbers_of
 
 
@@ -37,7 +38,7 @@ class BatchCoding:
             parts = np.column_stack([*(plain[n].codes for n in names), crossed.codes])
             crossings.append({tuple(row[:-1]): row[-1] for row in np.unique(parts, axis=0).tolist()})
         truths = {name: FeatureType(kind="truth") for name in options.features if kinds[name] == "truth"}
-        empty = replace(replace(cells, moments=None), feature_types=truths).records(np.empty(0, dtype=np.int64))
+        empty = replace(cells, moments=None, period=None, feature_types=truths).records(np.empty(0, dtype=np.int64))
         return cls(options=options, whole=empty, crossings=tuple(crossings))
 
     def batch(self, columns: Mapping[str, Column]) -> AuditData:
@@ -56,6 +57,8 @@ class BatchCoding:
         strata = None if whole.strata is None else self._strata(columns, whole.strata)
         for codes in (*groups.values(), *([] if strata is None else [strata])):
             keep &= codes >= 0
+        if options.period is not None:
+            keep &= ~columns[options.period].missing
         count, weight = self._weights(columns, rows)
         keep &= count > 0
 
@@ -138,9 +141,22 @@ class BatchCoding:
 def engine_batches(engine: Any, coding: BatchCoding, rows: int) -> Batches:
     """Return the rows that an engine holds as batches, each coded as the whole."""
     columns, features = coding.options.columns, coding.options.features
+    batches: Batches
     if isinstance(engine, SparkEngine):
-        return SparkBatches(engine, coding.batch, columns, rows, features)
-    return LocalBatches(partial(_coded_batches, engine, coding), rows, features)
+        batches = SparkBatches(engine, coding.batch, columns, rows, features)
+    else:
+        batches = LocalBatches(partial(_coded_batches, engine, coding), rows, features)
+    if coding.options.period is not None:
+        batches.of_period = partial(_period_batches, engine, coding)
+    return batches
+
+
+def _period_batches(engine: Any, coding: BatchCoding, label: str, rows: int) -> Batches:
+    """Return the rows of one period, which the engine picks out itself."""
+    options = coding.options
+    key = key_sql(engine.quote(options.period), options.period_unit)
+    within = within_sql(key, label, options.period_unit, engine.literal(label))
+    return engine_batches(engine.where(within), coding, rows)
 
 
 def _coded_batches(engine: Any, coding: BatchCoding) -> Iterator[AuditData]:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import DataError
+from evenhand.intake.progress import Tell, paced
 from evenhand.kernels.shared.row_hash import WordArray, mix, row_hash, unit_interval
 
 # Rows of one batch: large enough for a model to be fast, small enough for any memory.
@@ -44,7 +45,17 @@ class Batches(ABC):
         Rows that are used.
     features : tuple of str
         The model's inputs, which every batch has.
+
+    Attributes
+    ----------
+    of_period : callable or None
+        From a period and its number of rows to the batches of that period, where a column of periods was named.
+    progress : callable or None
+        Called with a short text that says how far a walk over the rows is.
     """
+
+    of_period: Callable[[str, int], Batches] | None = None
+    progress: Tell | None = None
 
     def __init__(self, rows: int, features: Sequence[str]) -> None:
         self.rows = rows
@@ -118,7 +129,7 @@ class LocalBatches(Batches):
 
     def fold(self, make: Callable[[], S]) -> S:
         """Add up all batches, one after the other."""
-        return add_up(make(), self._read())
+        return add_up(make(), paced(self._read(), self.rows, self.progress))
 
 
 def add_up(summary: S, batches: Iterable[Any], where: str = "") -> S:

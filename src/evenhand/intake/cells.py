@@ -184,6 +184,8 @@ def fingerprint_of(records: Records, cells: bool) -> str:
     for name, codes in (("cluster", design.cluster), ("survey_strata", design.survey_strata)):
         if codes is not None:
             mark.numbers(name, codes.astype(np.float64))
+    if design.period is not None:
+        mark.labels(f"period:{design.period.name}", design.period.codes, design.period.labels)
     for guess in design.probabilities:
         for label, values in zip(guess.labels, guess.values.T, strict=True):
             mark.numbers(f"probability:{guess.name}:{label}", values)

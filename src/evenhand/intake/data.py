@@ -72,6 +72,8 @@ class AuditData:
         What people are compared within, several columns crossed; None when nothing was named.
     cluster, survey_strata : ndarray of int or None
         The number of each record's cluster, and of its sampling stratum, where they were named.
+    period : Attribute or None
+        The period of each record, where a column of them was named; see `evenhand.intake.by_period`.
     probabilities : mapping of str to Probabilities
         Attributes of which only each group's probability is known.
     columns : mapping of str to str
@@ -106,6 +108,7 @@ class AuditData:
     strata: Attribute | None = None
     cluster: IntArray | None = None
     survey_strata: IntArray | None = None
+    period: Attribute | None = None
     probabilities: Mapping[str, Probabilities] = field(default_factory=dict)
     columns: Mapping[str, str]
     rows: RowCounts
@@ -211,6 +214,7 @@ class AuditData:
             strata=None if strata is None else replace(strata, codes=read_only(strata.codes)),
             cluster=None if design.cluster is None else read_only(design.cluster),
             survey_strata=None if design.survey_strata is None else read_only(design.survey_strata),
+            period=None if design.period is None else replace(design.period, codes=read_only(design.period.codes)),
             probabilities={p.name: replace(p, values=read_only(p.values)) for p in design.probabilities},
             columns=options.column_names(),
             rows=records.rows,
@@ -316,6 +320,7 @@ class AuditData:
             strata=None if self.strata is None else replace(self.strata, codes=read_only(self.strata.codes[at])),
             cluster=None if self.cluster is None else read_only(self.cluster[at]),
             survey_strata=None if self.survey_strata is None else read_only(self.survey_strata[at]),
+            period=None if self.period is None else replace(self.period, codes=read_only(self.period.codes[at])),
             probabilities={name: p.take(at) for name, p in self.probabilities.items()},
             count=read_only(counts),
             rows=RowCounts(rows_in=rows, rows_used=rows, dropped={}),
@@ -368,6 +373,9 @@ class AuditData:
             strata=None
             if first.strata is None
             else attribute(first.strata, [part.strata.codes for part in parts if part.strata is not None]),
+            period=None
+            if first.period is None
+            else attribute(first.period, [part.period.codes for part in parts if part.period is not None]),
             probabilities={
                 name: replace(own, values=of([part.probabilities[name].values for part in parts]))
                 for name, own in first.probabilities.items()

@@ -12,6 +12,7 @@ from evenhand.errors import DataError
 from evenhand.intake.columns import Column
 from evenhand.intake.options import Options
 from evenhand.intake.parts import Attribute, Probabilities
+from evenhand.intake.periods import code_periods
 from evenhand.intake.wording import count_of
 
 Codes = tuple[IntArray, tuple[str, ...]]
@@ -29,28 +30,33 @@ class Design:
     strata: tuple[Attribute, ...] = ()  # one for each column
     cluster: IntArray | None = None  # each record's cluster
     survey_strata: IntArray | None = None  # each record's sampling stratum
+    period: Attribute | None = None  # each record's period
     probabilities: tuple[Probabilities, ...] = ()  # one for each attribute
 
     def missing(self, options: Options) -> dict[str, BoolArray]:
         """Mark the records without a value, by column."""
-        marks = {part.name: part.codes < 0 for part in self.strata}
+        marks = {part.name: part.codes < 0 for part in self._labelled()}
         for name, codes in ((options.cluster, self.cluster), (options.survey_strata, self.survey_strata)):
             if name is not None and codes is not None:
                 marks[name] = codes < 0
         return marks
 
+    def _labelled(self) -> tuple[Attribute, ...]:
+        return self.strata if self.period is None else (*self.strata, self.period)
+
     def take(self, keep: BoolArray | IntArray) -> Design:
         """Return the records that are kept, with codes from 0 on for what is left."""
         return Design(
-            strata=tuple(_present(part, keep) for part in self.strata),
-            cluster=None if self.cluster is None else _numbered(self.cluster[keep]),
-            survey_strata=None if self.survey_strata is None else _numbered(self.survey_strata[keep]),
+            strata=tuple(present_labels(part, keep) for part in self.strata),
+            cluster=None if self.cluster is None else numbered(self.cluster[keep]),
+            survey_strata=None if self.survey_strata is None else numbered(self.survey_strata[keep]),
+            period=None if self.period is None else present_labels(self.period, keep),
             probabilities=tuple(part.take(keep) for part in self.probabilities),
         )
 
     def keys(self) -> list[tuple[IntArray, int]]:
         """Return codes and their number of each column that tells cells apart."""
-        keys = [(part.codes, len(part.labels)) for part in self.strata]
+        keys = [(part.codes, len(part.labels)) for part in self._labelled()]
         keys += [
             (codes, int(codes.max(initial=0)) + 1) for codes in (self.cluster, self.survey_strata) if codes is not None
         ]
@@ -64,6 +70,7 @@ class DesignColumns:
     strata: Mapping[str, Column] = field(default_factory=dict)  # by name
     cluster: Column | None = None
     survey_strata: Column | None = None
+    period: Column | None = None
     probabilities: Mapping[str, Column] = field(default_factory=dict)  # by name
 
     @classmethod
@@ -74,6 +81,7 @@ class DesignColumns:
             strata={name: columns[name] for name in options.strata},
             cluster=None if options.cluster is None else columns[options.cluster],
             survey_strata=None if options.survey_strata is None else columns[options.survey_strata],
+            period=None if options.period is None else columns[options.period],
             probabilities={name: columns[name] for name in wanted},
         )
 
@@ -98,6 +106,7 @@ def code_design(columns: DesignColumns, strata: Mapping[str, Codes], options: Op
         strata=tuple(Attribute(name=n, labels=labels, codes=codes) for n, (codes, labels) in strata.items()),
         cluster=None if columns.cluster is None else columns.cluster.distinct()[0],
         survey_strata=None if columns.survey_strata is None else columns.survey_strata.distinct()[0],
+        period=None if columns.period is None else _period(columns.period, options),
         probabilities=tuple(
             _probabilities(name, parts, columns.probabilities) for name, parts in options.group_probability.items()
         ),
@@ -131,6 +140,12 @@ def check_design(design: Design, strata: Attribute | None, count: IntArray, opti
         )
 
 
+def _period(column: Column, options: Options) -> Attribute:
+    name = options.period or ""
+    codes, labels = code_periods(*column.texts(), name, options.period_unit)
+    return Attribute(name=name, labels=labels, codes=codes)
+
+
 def _probabilities(name: str, parts: Mapping[str, str], columns: Mapping[str, Column]) -> Probabilities:
     for column in parts.values():
         if columns[column].kind == "label" and not columns[column].missing.all():
@@ -160,14 +175,16 @@ def _floats(column: Column) -> FloatArray:
     return np.where(column.missing, np.nan, column.values).astype(np.float64)
 
 
-def _present(part: Attribute, keep: BoolArray | IntArray) -> Attribute:
+def present_labels(part: Attribute, keep: BoolArray | IntArray) -> Attribute:
+    """Return some of an attribute's records, with the labels that occur among them."""
     codes = part.codes[keep]
     used = np.bincount(codes, minlength=len(part.labels)) > 0
     labels = tuple(label for label, use in zip(part.labels, used, strict=True) if use)
     return Attribute(name=part.name, labels=labels, codes=(np.cumsum(used) - 1)[codes])
 
 
-def _numbered(codes: IntArray) -> IntArray:
+def numbered(codes: IntArray) -> IntArray:
+    """Return codes numbered from 0 on, without gaps."""
     used = np.bincount(codes, minlength=1) > 0
     numbers: IntArray = (np.cumsum(used) - 1)[codes]
     return numbers

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from evenhand.errors import DataError, UsageError, near_matches
+from evenhand.intake.memory import bytes_of
+from evenhand.intake.periods import parse_period
 from evenhand.intake.wording import listing, number_text
 
 Intersections = bool | Sequence[Sequence[str]]
@@ -30,6 +32,8 @@ class Options:
     strata: tuple[str, ...] = ()  # columns to compare within
     cluster: str | None = None
     survey_strata: str | None = None
+    period: str | None = None  # column of the periods that are audited one by one
+    period_unit: str | None = None  # what its dates are cut into; None where it names the periods itself
     # Attribute to label to column.
     group_probability: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     # As given to `evenhand.read`, checked.
@@ -41,6 +45,7 @@ class Options:
     missing: str = "drop"
     rows: str = "auto"
     score_bins: int = 4096
+    memory: Any = None  # bytes that reading may take, as given before it is checked
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -51,8 +56,8 @@ class Options:
 
     @property
     def design(self) -> tuple[str, ...]:
-        """The columns of strata, clusters and survey strata, once each."""
-        named = (*self.strata, self.cluster, self.survey_strata)
+        """The columns of strata, clusters, survey strata and periods, once each."""
+        named = (*self.strata, self.cluster, self.survey_strata, self.period)
         return tuple(dict.fromkeys(c for c in named if c is not None))
 
     @property
@@ -90,6 +95,7 @@ class Options:
             "strata": " × ".join(self.strata) or None,
             "cluster": self.cluster,
             "survey_strata": self.survey_strata,
+            "period": self.period,
         }
         if self.threshold is not None and self.score is not None:
             named["decision"] = f"{self.score} >= {number_text(self.threshold)}"
@@ -98,7 +104,8 @@ class Options:
 
 def make_options(**asked: Any) -> Options:
     """Check what was asked, by the names of `evenhand.read`; raise one clear sentence when it makes no sense."""
-    given = Options(**asked)
+    column, unit = parse_period(asked.pop("period", None))
+    given = Options(**asked, period=column, period_unit=unit)
     _one_of("weight_kind", given.weight_kind, ("auto", "frequency", "sampling"))
     _one_of("missing", given.missing, ("drop", "group", "unknown", "error"))
     _one_of("rows", given.rows, ("auto", "keep", "cells", "batches"))
@@ -126,6 +133,7 @@ def make_options(**asked: Any) -> Options:
         intersections=_checked_intersections(given.intersections, labelled),
         strata=strata,
         group_probability=guessed,
+        memory=bytes_of(given.memory),
     )
     if options.needs_rows and options.rows in ("cells", "batches"):
         cut = ", or cut it with `cuts`" if options.continuous else ""
@@ -201,7 +209,7 @@ def _check_design(
     taken = {name: role for role, name in (*given.roles().items(), ("weight", given.weight)) if name is not None}
     taken |= dict.fromkeys(people, "group")
     asked = [*((name, "stratum") for name in strata), (given.cluster, "cluster")]
-    asked += [(given.survey_strata, "survey stratum")]
+    asked += [(given.survey_strata, "survey stratum"), (given.period, "period")]
     asked += [(column, "group probability") for parts in guessed.values() for column in parts.values()]
     for name, role in asked:
         if name is not None and name in taken:

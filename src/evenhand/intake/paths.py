@@ -7,97 +7,150 @@ import csv
 import gzip
 import importlib.util
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from evenhand.errors import DataError, MissingDependencyError
 from evenhand.intake.dependence import identifier_names
-from evenhand.intake.engines.duck import DuckEngine
+from evenhand.intake.engines.duck import DuckEngine, kind_of
 from evenhand.intake.engines.one_pass import engine_cells, repeated_identifiers
+from evenhand.intake.file_sets import FileSet
 from evenhand.intake.frames import columns_table, frame_table
-from evenhand.intake.options import Options, check_columns
+from evenhand.intake.memory import memory_of, open_duckdb, rows_within, size_text
+from evenhand.intake.options import Options, check_columns, check_unique
+from evenhand.intake.progress import Tell, looked_at
 from evenhand.intake.records import Table
+from evenhand.intake.wording import listing
 
 # Above so many rows a file is added up to cells instead of being held in memory.
 ROW_LIMIT = 5_000_000
 
-_TEXT = (".csv", ".tsv", ".txt")
-_ARROW = (".arrow", ".feather", ".ipc")
-_PARQUET = (".parquet", ".pq")
 _SEPARATORS = (",", ";", "\t", "|")
 _NOT_TEXT = (b"PAR1", b"ARROW1", b"\x89PNG", b"PK\x03\x04", b"\x1f\x8b", b"%PDF")
 
 
-def file_table(path: Path, options: Options) -> Table:
-    """Read the needed columns of a file, or its cells when it is large.
+def file_table(files: FileSet, options: Options, progress: Tell | None = None) -> Table:
+    """Read the needed columns of files that make one table, or their cells when they are large.
 
     Parameters
     ----------
-    path : Path
+    files : FileSet
         CSV, TSV (also gzipped), Parquet, or Arrow/Feather IPC.
     options : Options
         What was asked.
+    progress : callable, optional
+        Called with a short text that says how far reading is.
 
     Returns
     -------
     Table
     """
-    if not path.exists():
-        near = _near_files(path)
-        raise DataError(f"File `{path}` does not exist.{near}")
-    if path.is_dir():
-        raise DataError(f"`{path}` is a folder, not a table; name one file in it.")
-    suffix = _suffix(path)
-    if suffix in _ARROW:
-        return _arrow_table(path, options)
-    if suffix not in (*_TEXT, *_PARQUET):
-        allowed = ".csv, .tsv (also .gz), .parquet, .arrow, .feather"
-        raise DataError(f"File `{path.name}` has the extension `{path.suffix}`; allowed are {allowed}.")
-    if path.stat().st_size == 0:
-        raise DataError(f"File `{path.name}` is empty; a header and rows are needed.")
-    with _connection(path) as connection:
-        if suffix in _PARQUET:
-            return _parquet_table(connection, path, options)
-        return _text_table(connection, path, options)
+    if files.form == "arrow":
+        return _arrow_table(files, options)
+    with _connection(files, options) as connection, looked_at(connection, progress):
+        return (_parquet_table if files.form == "parquet" else _text_table)(connection, files, options)
 
 
 def wants_cells(options: Options, rows: int) -> bool:
     """Say whether a source with so many rows is added up instead of read."""
-    if options.rows != "auto":
-        return options.rows in ("cells", "batches")
-    if rows > ROW_LIMIT and options.needs_rows:
-        cut = ", or cut it with `cuts`" if options.continuous else ""
-        verb = "needs" if options.continuous else "need"
+    if options.rows in ("cells", "batches"):
+        return True
+    cut = ", or cut it with `cuts`" if options.continuous else ""
+    needs = f"{options.needs_rows} {'needs' if options.continuous else 'need'}" if options.needs_rows else ""
+    if (needs or options.rows == "keep") and options.memory is not None and rows > _most_rows(options):
+        about, allowed = size_text(memory_of(rows, len(options.columns))), size_text(options.memory)
+        asked = f"{needs or 'You asked for'} all {rows:,} rows in memory, which takes about {about}"
         raise DataError(
-            f"{options.needs_rows} {verb} all {rows:,} rows in memory. Pass `rows='keep'` to allow that{cut}."
+            f"{asked}, and `memory` allows {allowed}. Allow more with `memory='{about.replace(' ', '')}'`{cut}."
         )
-    return rows > ROW_LIMIT
+    if options.rows == "keep":
+        return False
+    if rows > ROW_LIMIT and needs:
+        raise DataError(f"{needs} all {rows:,} rows in memory. Pass `rows='keep'` to allow that{cut}.")
+    return rows > _most_rows(options)
+
+
+def _most_rows(options: Options) -> int:
+    """Return how many rows are held in memory; more are added up."""
+    fitting = ROW_LIMIT if options.memory is None else rows_within(options.memory, len(options.columns))
+    return fitting if options.rows == "keep" else min(ROW_LIMIT, fitting)
 
 
 def wants_batches(options: Options, rows: int) -> bool:
     """Say whether the rows of a source that was added up are also wanted batch by batch, for a model."""
     if options.rows != "auto":
         return options.rows == "batches"
-    return rows > ROW_LIMIT and bool(options.features) and not options.needs_cells
+    return rows > _most_rows(options) and bool(options.features) and not options.needs_cells
 
 
-def _parquet_table(connection: Any, path: Path, options: Options) -> Table:
-    relation = connection.read_parquet(_literal_path(path))
-    schema = connection.execute("SELECT name, num_children FROM parquet_schema($1)", [_literal_path(path)]).fetchall()
-    names = _top_names(schema)
+def _parquet_table(connection: Any, files: FileSet, options: Options) -> Table:
+    columns = _parquet_columns(connection, files)
+    own = list(columns[0])
+    names = [*own, *(name for name in files.partitions if name not in own)]
     check_columns(options, names)
-    engine = DuckEngine(relation, dict(zip(names, relation.columns, strict=True)))
+    _check_parts(files, columns, options)
+    # Without a union by name, DuckDB squeezes each part into the types of the first one: 1.5 becomes 2.
+    relation = connection.read_parquet(
+        files.literals, hive_partitioning=bool(files.partitions), union_by_name=len(files.paths) > 1
+    )
+    safe = {name: name for name in names} | dict(zip(own, relation.columns, strict=False))
+    engine = DuckEngine(relation, safe)
     notes = repeated_identifiers(engine, names, options)
     if wants_cells(options, engine.count()):
         return engine_cells(engine, options).noted(notes)
     return columns_table(engine.fetch(options.columns), options).noted(notes)
 
 
-def _top_names(schema: Sequence[tuple[str, int | None]]) -> list[str]:
+def _parquet_columns(connection: Any, files: FileSet) -> list[dict[str, str]]:
+    """Return each part's columns and their types in DuckDB's words."""
+    schema = connection.execute(
+        "SELECT file_name, name, num_children, duckdb_type FROM parquet_schema($1)", [files.literals]
+    ).fetchall()
+    by_file: dict[str, list[tuple[str, int | None, str | None]]] = {}
+    for file, *line in schema:
+        by_file.setdefault(file, []).append(tuple(line))
+    parts = []
+    for lines in by_file.values():
+        top = _top_lines(lines)
+        check_unique([line[0] for line in top])
+        parts.append({line[0]: line[2] or "nested" for line in top})
+    return parts
+
+
+def _check_parts(files: FileSet, columns: Sequence[Mapping[str, str]], options: Options) -> None:
+    """Refuse parts that have other columns than the first one, or a needed column of another kind."""
+    first, kept = columns[0], files.paths[0].name
+    for path, part in zip(files.paths, columns, strict=True):
+        lacking, more = [c for c in first if c not in part], [c for c in part if c not in first]
+        if lacking or more:
+            told = f"lacks {listing(lacking)}" if lacking else f"has {listing(more)} too"
+            raise DataError(
+                f"The parts of {files.name} have different columns: `{path.name}` {told}, compared with `{kept}`. "
+                "Write them with the same columns, or name those that belong together."
+            )
+        for name in options.columns:
+            kinds = [_plain_kind(each[name]) for each in (first, part) if name in each]
+            if len({kind for kind in kinds if kind}) > 1:
+                raise DataError(
+                    f"Column `{name}` holds {first[name]} in part `{kept}` of {files.name} and {part[name]} in part "
+                    f"`{path.name}`. Write it with one type in all parts."
+                )
+    twice = [name for name in first if sum(other.lower() == name.lower() for other in first) > 1]
+    if twice and len(files.paths) > 1:
+        raise DataError(f"Columns {listing(twice)} of {files.name} differ only in case; rename them in all parts.")
+
+
+def _plain_kind(dtype: str) -> str:
+    """Return the kind that types of one column must share; True and False are numbers, and nothing is anything."""
+    kind = kind_of(dtype)
+    return "" if dtype.strip('"') == "NULL" else "number" if kind == "truth" else kind
+
+
+def _top_lines(schema: Sequence[tuple[str, int | None, str | None]]) -> list[tuple[str, int | None, str | None]]:
     # The schema is a tree written in depth-first order; DuckDB itself renames duplicates.
-    names, at = [], 1
+    lines, at = [], 1
 
     def skip(i: int) -> int:
         following = i + 1
@@ -106,47 +159,52 @@ def _top_names(schema: Sequence[tuple[str, int | None]]) -> list[str]:
         return following
 
     while at < len(schema):
-        names.append(schema[at][0])
+        lines.append(schema[at])
         at = skip(at)
-    return names
+    return lines
 
 
-def _text_table(connection: Any, path: Path, options: Options) -> Table:
+def _text_table(connection: Any, files: FileSet, options: Options) -> Table:
     import duckdb
 
-    names, separator = _header(path, options)
+    own, separator = _one_header(files, options)
+    names = [*own, *(name for name in files.partitions if name not in own)]
     check_columns(options, names)
     held_names = list(dict.fromkeys([*options.columns, *identifier_names(names, options)]))
-    wanted = [f"c{names.index(c)}" for c in held_names]
-    safe = {name: f"c{i}" for i, name in enumerate(names)}
+    safe = {name: f"field_of_file_{i}" for i, name in enumerate(own)}
+    safe |= {name: name for name in files.partitions}
+    wanted = [_quoted(safe[c]) for c in held_names]
 
     def relation(sample: int, texts: Sequence[str] = ()) -> Any:
         # Names are replaced by positions: whatever the header holds, it never enters SQL.
         return connection.read_csv(
-            _literal_path(path),
+            files.literals,
             header=True,
             delimiter=separator,
             quotechar='"',
             escapechar='"',
-            names=list(safe.values()),
+            names=[safe[name] for name in own],
             sample_size=sample,
             # Left to itself DuckDB may take leading rows for a preamble and "#" for a comment, and drop rows.
             skiprows=0,
             comment="",
             null_padding=False,
+            hive_partitioning=bool(files.partitions),
+            union_by_name=len(files.paths) > 1,
             dtype=dict.fromkeys(texts, "VARCHAR") or None,
         )
 
     def table(sample: int) -> Table:
         source = relation(sample)
-        truths = [c for c, t in zip(source.columns, source.dtypes, strict=True) if t == "BOOLEAN" and c in wanted]
+        kinds = zip(source.columns, source.dtypes, strict=True)
+        truths = [c for c, kind in kinds if kind == "BOOLEAN" and _quoted(c) in wanted]
         if truths:
             source = relation(sample, _not_truths(relation(sample, truths), truths))
         if options.rows in ("cells", "batches"):
             engine = DuckEngine(source, safe)
             engine.check_types(options.features if options.rows == "batches" else ())
             return engine_cells(engine, options).noted(repeated_identifiers(engine, names, options))
-        limit = "" if options.rows == "keep" else f" LIMIT {ROW_LIMIT + 1}"
+        limit = "" if options.rows == "keep" else f" LIMIT {_most_rows(options) + 1}"
         source.project(", ".join(wanted)).create_view("evenhand_source")
         connection.execute(f"CREATE TEMP TABLE evenhand_rows AS SELECT * FROM evenhand_source{limit}")
         held = DuckEngine(connection.table("evenhand_rows"), {c: safe[c] for c in held_names})
@@ -172,6 +230,24 @@ def _not_truths(source: Any, columns: Sequence[str]) -> list[str]:
     tests = [f"coalesce(bool_or(lower(trim({c})) NOT IN ('true', 'false')), FALSE)" for c in columns]
     answers = source.aggregate(", ".join(tests)).fetchall()[0]
     return [c for c, other in zip(columns, answers, strict=True) if other]
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _one_header(files: FileSet, options: Options) -> tuple[list[str], str]:
+    """Return the names and the separator that all parts share."""
+    (names, separator), *others = [_header(path, options) for path in files.paths]
+    for path, (other, mark) in zip(files.paths[1:], others, strict=True):
+        if other != names or mark != separator:
+            what = "the same columns in another order" if sorted(other) == sorted(names) else listing(other)
+            raise DataError(
+                f"The parts of {files.name} have different columns: `{path.name}` has {what}, and "
+                f"`{files.paths[0].name}` has {listing(names)}. Write them with the same header, or name those that "
+                "belong together."
+            )
+    return names, separator
 
 
 def _header(path: Path, options: Options) -> tuple[list[str], str]:
@@ -211,11 +287,46 @@ def _first_record(lines: list[str], separator: str) -> list[str]:
         return []
 
 
-def _arrow_table(path: Path, options: Options) -> Table:
+def _arrow_table(files: FileSet, options: Options) -> Table:
     if importlib.util.find_spec("pyarrow") is None:
-        raise MissingDependencyError(
-            f'Reading the Arrow file `{path.name}` needs pyarrow: pip install "evenhand[arrow]".'
+        raise MissingDependencyError(f'Reading Arrow ({files.name}) needs pyarrow: pip install "evenhand[arrow]".')
+    if files.partitions:
+        raise DataError(
+            f"{files.name} holds Arrow files in folders such as `{files.partitions[0]}=…`; only Parquet and CSV can be "
+            "divided so. Write it as Parquet."
         )
+    import pyarrow
+
+    size = sum(path.stat().st_size for path in files.paths)
+    if options.memory is not None and memory_of(0, 0) + size > options.memory:
+        raise DataError(
+            f"{files.name} is Arrow, which is read whole: {size_text(size)} do not fit into `memory` of "
+            f"{size_text(options.memory)}. Write it as Parquet, or allow more."
+        )
+    parts = [_one_arrow(files.called(path), path) for path in files.paths]
+    for path, part in zip(files.paths, parts, strict=True):
+        check_columns(options, part.column_names)
+        if set(part.column_names) != set(parts[0].column_names):
+            raise DataError(
+                f"The parts of {files.name} have different columns: `{path.name}` has {listing(part.column_names)}, "
+                f"and `{files.paths[0].name}` has {listing(parts[0].column_names)}. Write them with the same columns."
+            )
+    try:
+        table = parts[0] if len(parts) == 1 else pyarrow.concat_tables(parts, promote_options="permissive")
+    except pyarrow.ArrowException as error:
+        raise DataError(f"The parts of {files.name} do not fit together: {_sentence(error)}") from None
+    if wants_cells(options, table.num_rows):
+        needed = table.select(list(options.columns))
+        safe = {name: f"c{i}" for i, name in enumerate(options.columns)}
+        with _connection(files, options) as connection:
+            relation = connection.from_arrow(needed.rename_columns(list(safe.values())))
+            engine = DuckEngine(relation, safe)
+            return engine_cells(engine, options).noted(repeated_identifiers(engine, options.columns, options))
+    return frame_table(table, options)
+
+
+def _one_arrow(name: str, path: Path) -> Any:
+    """Return the whole table of an Arrow file, a stream or an old Feather file, checked."""
     import pyarrow
     import pyarrow.feather
 
@@ -230,35 +341,33 @@ def _arrow_table(path: Path, options: Options) -> Table:
                 except pyarrow.ArrowInvalid:
                     table = pyarrow.feather.read_table(str(path))  # version 1 files
             table.validate(full=True)  # broken offsets would end the whole process, not this function
-            names = table.column_names
+            # A name that is not UTF-8 shows here.
+            return table.rename_columns(table.column_names)
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise DataError(f"File `{path.name}` is not an Arrow table: {_sentence(error)}") from None
-    check_columns(options, names)
-    if wants_cells(options, table.num_rows):
-        needed = table.select(list(options.columns))
-        safe = {name: f"c{i}" for i, name in enumerate(options.columns)}
-        with _connection(path) as connection:
-            relation = connection.from_arrow(needed.rename_columns(list(safe.values())))
-            engine = DuckEngine(relation, safe)
-            return engine_cells(engine, options).noted(repeated_identifiers(engine, options.columns, options))
-    return frame_table(table, options)
+        raise DataError(f"{name} is not an Arrow table: {_sentence(error)}") from None
 
 
 @contextmanager
-def _connection(path: Path) -> Iterator[Any]:
-    """Open a private DuckDB and turn its complaints about the file into one sentence.
+def _connection(files: FileSet, options: Options) -> Iterator[Any]:
+    """Open a private DuckDB and turn its complaints about the files into one sentence.
 
     It is closed when nothing holds it any more: batches may be read from it later.
     """
     import duckdb
 
-    connection = duckdb.connect()
+    connection = open_duckdb(options.memory)
     try:
         yield connection
     except duckdb.Error as error:
-        if _suffix(path) in _TEXT and not _is_utf8(path):
-            raise _encoding_error(path) from None
-        raise DataError(f"File `{path.name}` cannot be read as a table: {_sentence(error)}") from None
+        for path in files.paths if files.form == "text" else ():
+            if not _is_utf8(path):
+                raise _encoding_error(path) from None
+        if isinstance(error, duckdb.OutOfMemoryException) and options.memory is not None:
+            raise DataError(
+                f"{files.name} cannot be added up within `memory` of {size_text(options.memory)}, even with the disk. "
+                "Allow more, or name fewer groups."
+            ) from None
+        raise DataError(f"{files.name} cannot be read as a table: {_sentence(error)}") from None
 
 
 def _is_utf8(path: Path) -> bool:
@@ -287,22 +396,3 @@ def _sentence(error: BaseException) -> str:
     lines = text.splitlines() or [type(error).__name__]
     more = [line for line in lines[1:] if line.startswith(("Expected Number", "Error when", "Could not"))]
     return ": ".join([lines[0].rstrip(". "), *more[:1]]).rstrip(". ") + "."
-
-
-def _suffix(path: Path) -> str:
-    return Path(path.name.lower().removesuffix(".gz")).suffix
-
-
-def _literal_path(path: Path) -> str:
-    # DuckDB expands patterns in paths; these brackets make it take the name as it is.
-    return "".join(f"[{c}]" if c in "*?[" else c for c in str(path))
-
-
-def _near_files(path: Path) -> str:
-    import difflib
-
-    if not path.parent.is_dir():
-        return f" Its folder `{path.parent}` does not exist either."
-    names = [p.name for p in path.parent.iterdir()]
-    close = difflib.get_close_matches(path.name, names, n=1)
-    return f" Did you mean `{close[0]}`?" if close else ""

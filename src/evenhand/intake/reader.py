@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+from evenhand.errors import UsageError
 from evenhand.intake.batch_coding import BatchCoding, engine_batches
 from evenhand.intake.data import AuditData
+from evenhand.intake.databases import database_relation, is_database, lake_kind, lake_relation
 from evenhand.intake.engines.duck import DuckEngine
 from evenhand.intake.engines.one_pass import engine_cells, repeated_identifiers
 from evenhand.intake.engines.spark import SparkEngine
+from evenhand.intake.file_sets import file_set
 from evenhand.intake.frames import columns_table, frame_table
 from evenhand.intake.options import Intersections, Options, check_columns, make_options
 from evenhand.intake.paths import file_table, wants_batches, wants_cells
+from evenhand.intake.progress import Tell
 from evenhand.intake.records import Table
 
 
@@ -39,16 +43,23 @@ def read(
     strata: str | Iterable[str] = (),
     cluster: str | None = None,
     survey_strata: str | None = None,
+    period: str | None = None,
     group_probability: Mapping[str, Any] | None = None,
     rows: Literal["auto", "keep", "cells", "batches"] = "auto",
     score_bins: int = 4096,
+    table: str | None = None,
+    query: str | None = None,
+    memory: str | int | None = None,
+    progress: Callable[[str], None] | None = None,
 ) -> AuditData:
     """Read decisions about people from a file, a frame or an engine.
 
     Parameters
     ----------
-    source : path, frame, relation or mapping
-        A CSV, TSV (also gzipped), Parquet or Arrow file; a pandas, polars (eager or lazy) or pyarrow
+    source : path, list of paths, frame, relation or mapping
+        A CSV, TSV (also gzipped), Parquet or Arrow file; a folder or a pattern such as ``"loans/*.parquet"`` of them,
+        also with columns in the names of folders (``year=2024``); a DuckDB database; a Delta or Iceberg table; a
+        pandas, polars (eager or lazy) or pyarrow
         table; a DuckDB relation or a PySpark DataFrame, which are added up where they are; or a
         mapping of names to arrays. It is never changed.
     outcome, decision, score : str, optional
@@ -86,6 +97,9 @@ def read(
         not rows, as independent.
     survey_strata : str, optional
         Column of the strata that a survey sampled from; they enter the variance only.
+    period : str, optional
+        Column that names periods, such as quarters, or a column of dates and what to cut them into: ``"date:month"``,
+        also ``day``, ``week`` or ``year``. `evenhand.intake.by_period` then divides the data.
     group_probability : mapping, optional
         Where groups are guessed: attribute to the columns with each group's probability,
         ``{"race": ["p_black", "p_white"]}``, or to labels and columns, ``{"race": {"Black": "p_black", ...}}``.
@@ -95,6 +109,15 @@ def read(
         and batches where features of so many rows are named.
     score_bins : int
         Number of equal-width bins of the score in cells.
+    table, query : str, optional
+        Of a DuckDB database: the table to read, or one SELECT in place of it. The file is opened so that nothing can
+        be written.
+    memory : str or int, optional
+        What reading may take, such as ``"2GB"``: DuckDB stays within it and puts the rest on the disk, and rows that
+        would not fit are added up to cells, or read in batches. For files, databases and engines; by default DuckDB
+        takes what it likes.
+    progress : callable, optional
+        Called now and then with a short text that says how far reading a file is.
 
     Returns
     -------
@@ -116,9 +139,30 @@ def read(
         outcome=outcome, decision=decision, score=score, groups=groups, features=features, weight=weight,
         weight_kind=weight_kind, positive=positive, threshold=threshold, cuts=cuts, continuous=continuous,
         intersections=intersections, missing=missing, strata=strata, cluster=cluster, survey_strata=survey_strata,
-        group_probability=group_probability, rows=rows, score_bins=score_bins,
+        period=period, group_probability=group_probability, rows=rows, score_bins=score_bins, memory=memory,
     )  # fmt: skip
-    table = _table(source, options)
+    if table is not None or query is not None or _names_database(source):
+        with database_relation(_database(source), table, query, options.memory) as relation:
+            return _data(_stored_table(relation, options), options)
+    return _data(_table(source, options, progress), options)
+
+
+def _names_database(source: Any) -> bool:
+    return isinstance(source, str | os.PathLike) and is_database(Path(os.fspath(source)))
+
+
+def _database(source: Any) -> Path:
+    """Return the path of a database, where a table or a query was asked of it."""
+    if not _names_database(source):
+        shown = f"`{source}`" if isinstance(source, str | os.PathLike) else f"a {type(source).__name__}"
+        raise UsageError(
+            f"`table` and `query` are for DuckDB databases (.duckdb), and {shown} is none; leave them out."
+        )
+    return Path(os.fspath(source))
+
+
+def _data(table: Table, options: Options) -> AuditData:
+    """Code a table, with its rows batch by batch where they were asked for."""
     if table.engine is None or not wants_batches(options, int(table.rows.sum()) if table.rows is not None else 0):
         return AuditData.of_table(table, options)
     return _with_batches(table, replace(options, rows="batches"))
@@ -137,16 +181,32 @@ def _with_batches(table: Table, options: Options) -> AuditData:
     )
 
 
-def _table(source: Any, options: Options) -> Table:
-    if isinstance(source, str | os.PathLike):
-        return file_table(Path(os.fspath(source)), options)
+def _table(source: Any, options: Options, progress: Tell | None) -> Table:
+    paths = [source] if isinstance(source, str | os.PathLike) else source
+    if isinstance(paths, list | tuple) and paths and all(isinstance(path, str | os.PathLike) for path in paths):
+        return _path_table([Path(os.fspath(path)) for path in paths], options, progress)
     engine = _engine(source, options)
-    if engine is None:
-        return frame_table(source, options)
-    collect = options.rows == "keep"
-    if options.rows == "auto" and options.needs_rows:
-        collect = not wants_cells(options, engine.count())
-    if not collect:
+    return frame_table(source, options) if engine is None else _engine_table(engine, options)
+
+
+def _path_table(paths: Sequence[Path], options: Options, progress: Tell | None) -> Table:
+    kind = lake_kind(paths[0]) if len(paths) == 1 else None
+    if kind is None:
+        return file_table(file_set(paths), options, progress)
+    return _stored_table(lake_relation(paths[0], kind, options.memory), options)
+
+
+def _stored_table(relation: Any, options: Options) -> Table:
+    """Read a table that is stored in files of an engine's own form: as other files, it is kept where it is small."""
+    engine = _engine(relation, options)
+    few = options.rows == "auto" and not wants_cells(options, engine.count())
+    return _engine_table(engine, replace(options, rows="keep") if few else options)
+
+
+def _engine_table(engine: Any, options: Options) -> Table:
+    """Add up the rows of an engine, or bring them into memory where rows are needed and few enough."""
+    wanted = options.rows == "keep" or (options.rows == "auto" and (options.needs_rows or options.features))
+    if not wanted or wants_cells(options, engine.count()):
         return engine_cells(engine, options).noted(repeated_identifiers(engine, list(engine.kinds), options))
     return columns_table(engine.fetch(options.columns), options)
 

@@ -38,7 +38,7 @@ class Table:
     title: str  # what the rows are
     head: tuple[str, ...]  # names of the columns
     rows: tuple[tuple[Cell, ...], ...]  # cells: texts, numbers, verdicts, None for an empty one
-    links: tuple[str, ...] = ()  # one per row: where its first cell leads, empty for nowhere
+    links: tuple[str, ...] = ()  # one per row: the address to which its first cell leads, empty for nowhere
     folded: bool = False  # whether it is opened by hand
 
 
@@ -188,7 +188,7 @@ def findings_table(section: Section) -> Table:
         title=f"All findings of the {section.audit} audit{more}",
         head=(*head, "Verdict"),
         rows=tuple(rows),
-        links=tuple(entry.key if entry.blocks else "" for entry in entries),
+        links=tuple(f"#{entry.key}" if entry.blocks else "" for entry in entries),
         folded=len(section.entries) > _LONG,
     )
 

@@ -34,7 +34,7 @@ class DuckEngine:
         self._relation = relation
         own = [str(c) for c in relation.columns]
         self._names = dict(names) if names is not None else {c: c for c in own}
-        kinds = {c: _kind(str(t)) for c, t in zip(own, relation.dtypes, strict=True)}
+        kinds = {c: kind_of(str(t)) for c, t in zip(own, relation.dtypes, strict=True)}
         self.kinds: Mapping[str, str] = {name: kinds[column] for name, column in self._names.items()}
 
     def check_case(self, wanted: Sequence[str]) -> None:
@@ -61,6 +61,10 @@ class DuckEngine:
     def peek(self, column: str, rows: int) -> list[Any]:
         """Return the distinct values among the first rows."""
         return [row[0] for row in self._relation.project(column).limit(rows).distinct().fetchall()]
+
+    def where(self, condition: str) -> DuckEngine:
+        """Return the rows for which a condition in SQL holds."""
+        return DuckEngine(self._relation.filter(condition), self._names)
 
     def count(self) -> int:
         """Return the number of rows."""
@@ -127,6 +131,7 @@ def _codes(values: Any, known: bool) -> Any:
     return codes if mask is None else np.where(mask, -1, codes)
 
 
-def _kind(dtype: str) -> str:
+def kind_of(dtype: str) -> str:
+    """Return what a column of this type holds: "number", "truth", "label" or "other"."""
     plain = dtype.split("(")[0] if dtype.endswith(")") else dtype
     return {"BOOLEAN": "truth", "VARCHAR": "label"}.get(dtype, "number" if plain in _NUMBERS else "other")

@@ -19,6 +19,7 @@ from evenhand.intake.dependence import identifier_names, identifier_note
 from evenhand.intake.design import DesignColumns
 from evenhand.intake.labels import code_binary, positive_for
 from evenhand.intake.options import Options
+from evenhand.intake.periods import key_sql
 from evenhand.intake.records import MOST_LABELS, ScoreBins, Table, refuse_vast
 from evenhand.intake.summed_values import VALUES, number_sql, value_names
 from evenhand.intake.weights import WeightSums, weight_kind
@@ -316,6 +317,8 @@ def _weights_of(cells: Mapping[str, Any]) -> WeightSums:
 
 def _group_key(engine: Engine, name: str, options: Options) -> str:
     raw = engine.quote(name)
+    if name == options.period:
+        return key_sql(raw, options.period_unit)
     points = options.cuts.get(name)
     if points is None:
         return raw if engine.kinds[name] != "other" else _text(raw)

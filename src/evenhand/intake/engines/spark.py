@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -50,6 +51,12 @@ class SparkEngine:
 
         first = self._frame.select(functions.expr(column).alias("v")).limit(rows).collect()
         return list({row[0] for row in first})
+
+    def where(self, condition: str) -> SparkEngine:
+        """Return the rows for which a condition in SQL holds."""
+        chosen = copy.copy(self)
+        chosen._frame = self._frame.filter(condition)
+        return chosen
 
     def count(self) -> int:
         """Return the number of rows."""

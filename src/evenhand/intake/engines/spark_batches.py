@@ -56,6 +56,8 @@ class SparkBatches(Batches):
 
     def fold(self, make: Callable[[], S]) -> S:
         """Add up each partition where it is, and merge what comes back."""
+        if self.progress is not None:
+            self.progress(f"Spark works through {self.rows:,} rows")
         kinds = {name: self._engine.kinds[name] for name in self._columns}
         work = _pickled((make, self._code, self._columns, kinds))
         with warnings.catch_warnings():
