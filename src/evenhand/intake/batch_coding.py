@@ -140,9 +140,7 @@ def engine_batches(engine: Any, coding: BatchCoding, rows: int) -> Batches:
 
 def _coded_batches(engine: Any, coding: BatchCoding) -> Iterator[AuditData]:
     for columns in engine.record_batches(coding.options.columns):
-        batch = coding.batch(columns)
-        if batch.count.size:
-            yield batch
+        yield coding.batch(columns)
 
 
 def _places(coded: tuple[IntArray, tuple[str, ...]], labels: Sequence[str], keep_missing: bool) -> IntArray:

@@ -15,6 +15,7 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.errors import DataError
 from evenhand.kernels.shared.row_hash import WordArray, mix, row_hash, unit_interval
 
 # Rows of one batch: large enough for a model to be fast, small enough for any memory.
@@ -48,6 +49,7 @@ class Batches(ABC):
     def __init__(self, rows: int, features: Sequence[str]) -> None:
         self.rows = rows
         self.features = tuple(features)
+        self._drawn: dict[tuple[int, int], Any] = {}
 
     @abstractmethod
     def fold(self, make: Callable[[], S]) -> S:
@@ -82,7 +84,9 @@ class Batches(ABC):
         AuditData
             Records in the order of their hashes; equal rows are one record that counts them.
         """
-        return self.fold(partial(_Sample, rows, seed)).drawn()
+        if (rows, seed) not in self._drawn:
+            self._drawn = {(rows, seed): self.fold(partial(_Sample, rows, seed)).drawn()}
+        return self._drawn[rows, seed]
 
 
 class LocalBatches(Batches):
@@ -103,23 +107,62 @@ class LocalBatches(Batches):
         self._read = read
 
     @classmethod
-    def of(cls, data: Any, size: int | None = None) -> LocalBatches:
-        """Take rows in memory as one batch, or divided into batches of `size` records."""
-        batches = [data] if size is None else list(pieces(data, size))
-        return cls(lambda: batches, int(data.count.sum()), [*data.features])
+    def of(cls, data: Any, size: int) -> LocalBatches:
+        """Divide rows in memory into batches of `size` records."""
+        return cls(partial(pieces, data, size), int(data.count.sum()), [*data.features])
 
     def fold(self, make: Callable[[], S]) -> S:
         """Add up all batches, one after the other."""
+        return add_up(make(), self._read())
+
+
+def add_up(summary: S, batches: Iterable[Any], where: str = "") -> S:
+    """Let a summary take batches one after the other; what goes wrong in one says in which rows.
+
+    Parameters
+    ----------
+    summary : Summary
+        Which is changed.
+    batches : iterable of AuditData
+        Of one source or one part of it, in its order.
+    where : str
+        Names the part, such as ``" of partition 3"``.
+
+    Returns
+    -------
+    Summary
+        The same one.
+    """
+    seen = 0
+    for batch in batches:
+        try:
+            if batch.count.size:
+                summary.add(batch)
+        except DataError as error:
+            last = seen + batch.rows.rows_in
+            raise type(error)(f"{error} This was in rows {seen + 1:,} to {last:,}{where}.") from error
+        seen += batch.rows.rows_in
+    return summary
+
+
+class _OneBatch(Batches):
+    """Rows in memory."""
+
+    def __init__(self, data: Any) -> None:
+        super().__init__(int(data.count.sum()), [*data.features])
+        self._data = data
+
+    def fold(self, make: Callable[[], S]) -> S:
+        """Take all rows at once."""
         summary = make()
-        for batch in self._read():
-            summary.add(batch)
+        summary.add(self._data)
         return summary
 
 
 def batches_of(data: Any) -> Batches:
     """Return the batches of data whose rows stayed where they are, and one batch of those in memory."""
     held: Batches | None = data.batches
-    return LocalBatches.of(data) if held is None else held
+    return _OneBatch(data) if held is None else held
 
 
 def pieces(data: Any, size: int) -> Iterator[Any]:
