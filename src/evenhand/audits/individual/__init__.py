@@ -116,7 +116,7 @@ def audit_individual(data: AuditData, asked: IndividualOptions) -> AuditResult:
         raw = [refused(m, str(error), float(source.rows), None, behind) for m in _measures(people)]
         return _result(raw, setting, notes)
     notes += _left_out(plan, setting.alpha)
-    moved, totals = _move_all(people, plan, source, setting)
+    moved, totals = _move_all(people, plan, data, setting)
     lowered = totals.lowered / totals.rows
     if lowered > LOWERED:
         reason = (
@@ -179,19 +179,19 @@ def _prepare(data: AuditData, asked: IndividualOptions) -> tuple[People, Similar
     return people, recipe, setting
 
 
-def _move_all(people: People, plan: Plan, source: Batches, setting: IndividualSetting) -> tuple[Moved, Totals]:
+def _move_all(people: People, plan: Plan, data: AuditData, setting: IndividualSetting) -> tuple[Moved, Totals]:
     """Apply the map to everyone, each under the metric of the other half: where the people learned from went, and sums.
 
     Everyone else is moved where the rows are.
     """
-    unfair = UnfairMap.of(people, plan, setting)
+    unfair, source = UnfairMap.of(people, plan, setting), batches_of(data)
     whole, some = float(people.count.sum()) == source.rows, people.count.size
     of = "people" if whole else "people of the sample"
     moved, totals = unfair.apply(people, lambda k: setting.say(f"individual: {k} of {some} {of}"))
     if whole:
         return moved, totals
-    # Elsewhere nobody hears; a message that cannot be sent there would keep the map from being sent.
-    here = isinstance(source, LocalBatches) and setting.progress is not None
+    # Elsewhere nobody hears, and whoever listens here could not be sent there.
+    here = data.batches is None or isinstance(data.batches, LocalBatches)
     say = (lambda k: setting.say(f"individual: {k} of {source.rows} rows")) if here else None
     everyone = source.fold(partial(Attack, unfair, say)).totals
     assert everyone is not None

@@ -116,12 +116,8 @@ def _moved(unfair: UnfairMap, piece: AuditData) -> Totals:
     except Exception as error:  # whatever a stranger's model runs into
         raise DataError(
             f"{unfair.view.name} raised {type(error).__name__}: {error} while {piece.count.size} rows of a batch were "
-            f"moved, of which the first has {_said(piece)}. Drop such rows, or mend the model."
+            "moved. Drop such rows, or mend the model."
         ) from error
-
-
-def _said(piece: AuditData) -> str:
-    return ", ".join(f"{name}={values[0]}" for name, values in [*piece.features.items()][:5])
 
 
 def _pieces(batch: AuditData) -> Iterator[AuditData]:
