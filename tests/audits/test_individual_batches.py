@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
@@ -24,6 +25,7 @@ from evenhand.audits.individual.options import IndividualSetting
 from evenhand.audits.individual.people import content_marks, gather, second_half
 from evenhand.errors import DataError
 from evenhand.intake.batches import LocalBatches, batches_of
+from evenhand.kernels.flow.ratios import mean_of
 from evenhand.similarity import SensitiveSubspace
 
 N = 900
@@ -156,22 +158,54 @@ def test_the_metrics_error_counts_a_sample_for_what_it_is(models):
     assert some[0].counts["all"]["rows"] == whole[0].counts["all"]["rows"] == 4000
 
 
-def test_what_comes_back_is_sums_without_rows_or_model(models):
+def test_what_comes_back_is_sums_and_merges_in_any_order(models):
     data = eh.AuditData.from_arrays(**arrays())
     setting = IndividualSetting(model=None, freeze=(), level=0.95, method="euler", steps=10)
     people = gather(data, models["logistic"], scale="auto", loss=None, clip=0.0)
     unfair = UnfairMap.of(people, make_plan(people, SensitiveSubspace(), "crossfit", setting, None), setting)
-    attacks = []
-    for part in np.array_split(np.arange(N), 3):
-        attacks.append(Attack(unfair))
-        attacks[-1].add(data.records(part))
-    sent = [pickle.dumps(attack) for attack in attacks]
-    assert max(len(s) for s in sent) < 30_000
-    total = Attack(unfair)
-    for one in sent:
-        total.merge(pickle.loads(one))
-    assert total.totals.rows == N
-    assert total.totals.ratios[-1].mean == pytest.approx(unfair.apply(people, lambda _: None)[1].ratios[-1].mean)
+    attacks = [Attack(unfair) for _ in range(3)]
+    for attack, part in zip(attacks, np.array_split(np.arange(N), 3), strict=True):
+        attack.add(data.records(part))
+    assert max(len(pickle.dumps(attack.totals)) for attack in attacks) < 30_000
+    forwards, backwards = Attack(unfair), Attack(unfair)
+    for attack in attacks:
+        forwards.merge(attack)
+    for attack in attacks[::-1]:
+        backwards.merge(attack)
+    whole = unfair.apply(people, lambda _: None)[1]
+    for found in (forwards.totals, backwards.totals):
+        assert (found.rows, found.rates[-1].gained) == (N, whole.rates[-1].gained)
+        assert mean_of(found.ratios[-1]).spread == pytest.approx(mean_of(whole.ratios[-1]).spread, rel=1e-10)
+        np.testing.assert_array_equal(found.outside, whole.outside)
+
+
+def frame_of(a):
+    columns = {f"x{j}": a["features"][:, j] for j in range(4)}
+    return pd.DataFrame({"y": a["outcome"], **a["groups"], **columns})
+
+
+ROLES = {"outcome": "y", "groups": ["sex", "race"], "features": [f"x{j}" for j in range(4)]}
+
+
+def test_a_file_read_in_batches_gives_what_it_gives_in_memory(models, tmp_path):
+    path = tmp_path / "people.parquet"
+    frame_of(arrays()).to_parquet(path, row_group_size=100)
+    ask = partial(audit_individual, model=models["logistic"], steps=40, refits=4, sample_rows=300, rng=0)
+    memory, batches = (eh.read(path, **ROLES, rows=rows) for rows in ("keep", "batches"))
+    assert not batches.features
+    one, two = ask(memory), ask(batches)
+    same([f.to_dict() for f in one], [f.to_dict() for f in two])
+    same([e.to_dict() for e in one.evidence], [e.to_dict() for e in two.evidence])
+
+
+@pytest.mark.parametrize("kind", ["logistic", "searched"])
+def test_a_spark_frame_gives_what_the_rows_give_in_memory(spark, models, kind):
+    table = frame_of(arrays())
+    frame = spark.createDataFrame(table.values.tolist(), list(table)).repartition(4)
+    ask = partial(audit_individual, model=models[kind], steps=40, refits=4, points=5, sample_rows=300, rng=0)
+    one, two = ask(eh.read(table, **ROLES)), ask(eh.read(frame, **ROLES, rows="batches"))
+    same([f.to_dict() for f in one], [f.to_dict() for f in two])
+    same([e.to_dict() for e in one.evidence], [e.to_dict() for e in two.evidence])
 
 
 def test_a_model_that_is_silent_about_one_row_somewhere_is_named(models):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 import numpy as np
 
@@ -82,13 +81,12 @@ class Attack:
     """
 
     def __init__(self, unfair: UnfairMap, say: Say | None = None) -> None:
-        self._unfair: UnfairMap | None = unfair
+        self._unfair = unfair
         self._say = say
         self.totals: Totals | None = None
 
     def add(self, batch: AuditData) -> None:
         """Move the people of one batch."""
-        assert self._unfair is not None
         for piece in _pieces(batch):
             self._take(_moved(self._unfair, piece))
             if self._say is not None and self.totals is not None:
@@ -101,10 +99,6 @@ class Attack:
 
     def _take(self, totals: Totals) -> None:
         self.totals = totals if self.totals is None else self.totals + totals
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave the model behind: what comes back from where the rows are is sums."""
-        return {"_unfair": None, "_say": None, "totals": self.totals}
 
 
 def _moved(unfair: UnfairMap, piece: AuditData) -> Totals:
