@@ -264,3 +264,35 @@ def test_progress_counts_all_rows(models):
     audit_individual(data, model=models["logistic"], steps=5, refits=0, sample_rows=100, progress=seen.append, rng=0)
     assert seen[-1] == f"individual: {N} of {N} rows"
     assert any("of the sample" in text for text in seen)
+
+
+def with_jobs(n=N):
+    a = arrays(n)
+    job = np.array(["clerk", "smith", "baker"])[np.random.default_rng(3).integers(0, 3, n)]
+    return {**a, "features": {"x": a["features"][:, 0], "z": 50 * a["features"][:, 2], "job": job.astype(object)}}
+
+
+def paid(frame):
+    bonus = np.asarray(frame["job"] == "smith", dtype=float)
+    return 1 / (1 + np.exp(-(np.asarray(frame["x"]) - 0.02 * np.asarray(frame["z"]) + bonus)))
+
+
+def test_a_function_of_columns_with_texts_is_searched_alike_in_batches():
+    data = eh.AuditData.from_arrays(**with_jobs())
+    ask = partial(audit_individual, model=paid, points=5, refits=3, rng=0)
+    for rows in (300, N):
+        one, two = ask(data, sample_rows=rows), ask(in_batches(data, 250, 3), sample_rows=rows)
+        same([f.to_dict() for f in one], [f.to_dict() for f in two])
+        same([e.to_dict() for e in one.evidence], [e.to_dict() for e in two.evidence])
+
+
+def test_a_text_that_only_others_have_is_named():
+    a = with_jobs()
+    for k in range(N):
+        job = a["features"]["job"].copy()
+        job[k] = "dyer"
+        data = eh.AuditData.from_arrays(**{**a, "features": {**a["features"], "job": job}})
+        if "dyer" not in batches_of(data).sample(100, seed=0).features["job"]:
+            break
+    with pytest.raises(DataError, match="Feature `job` is `dyer` in 1 rows, and in none of those"):
+        audit_individual(in_batches(data, 300, 1), model=paid, points=3, refits=0, sample_rows=100, rng=0)

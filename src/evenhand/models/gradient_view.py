@@ -182,21 +182,30 @@ def _raw(asked: AuditedModel, features: Columns, task: str) -> tuple[InputSpace,
     for name in names:
         column = features[name]
         if column.dtype.kind in "biuf":
-            values = column.astype(np.float64)
-            inputs.append(Input(name, None, float(values.mean()), float(values.std()) or 1.0))
+            inputs.append(Input(name))
         else:
             inputs += [Input(name, str(label)) for label in sorted({str(v) for v in column})]
 
     def encode(columns: Columns) -> FloatArray:
         text = {i.column: columns[i.column].astype(str) for i in inputs if i.category is not None}
-        return np.column_stack(
+        out = np.column_stack(
             [
-                (columns[i.column].astype(np.float64) - i.offset) / i.scale
+                columns[i.column].astype(np.float64)
                 if i.category is None
                 else (text[i.column] == i.category).astype(np.float64)
                 for i in inputs
             ]
         )
+        for block in space.blocks:
+            strange = out[:, block].sum(axis=1) == 0
+            if strange.any():
+                name = inputs[block[0]].column
+                raise DataError(
+                    f"Feature `{name}` is `{text[name][strange][0]}` in {int(strange.sum())} rows, and in none of those "
+                    "from which the model's inputs were learned. Learn from more rows, or put an encoder before the "
+                    "model in a scikit-learn pipeline and hand over the pipeline."
+                )
+        return out
 
     space = InputSpace(inputs=tuple(inputs), encode=encode)
     ask = _method(asked.source, task)
@@ -205,7 +214,7 @@ def _raw(asked: AuditedModel, features: Columns, task: str) -> tuple[InputSpace,
         columns: dict[str, NDArray[Any]] = {}
         for j, i in enumerate(inputs):
             if i.category is None:
-                columns[i.column] = i.offset + i.scale * X[:, j]
+                columns[i.column] = X[:, j]
         for block in space.blocks:
             labels = np.array([inputs[j].category for j in block], dtype=object)
             columns[inputs[block[0]].column] = labels[X[:, block].argmax(axis=1)]
