@@ -201,9 +201,9 @@ def _raw(asked: AuditedModel, features: Columns, task: str) -> tuple[InputSpace,
             if strange.any():
                 name = inputs[block[0]].column
                 raise DataError(
-                    f"Feature `{name}` is `{text[name][strange][0]}` in {int(strange.sum())} rows, and in none of those "
-                    "from which the model's inputs were learned. Learn from more rows, or put an encoder before the "
-                    "model in a scikit-learn pipeline and hand over the pipeline."
+                    f"Feature `{name}` is `{text[name][strange][0]}` in {int(strange.sum())} rows, and in none of "
+                    "those from which the model's inputs were learned. Learn from more rows, or put an encoder before "
+                    "the model in a scikit-learn pipeline and hand over the pipeline."
                 )
         return out
 
