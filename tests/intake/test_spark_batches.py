@@ -90,7 +90,7 @@ def test_a_poisoned_batch_gives_one_sentence_that_says_where(frame: Any) -> None
 
 
 def refuse_large(x: Any) -> Any:
-    if (x > 3).any():
+    if (x > 2).any():
         raise DataError("Values are too large.")
     return x
 

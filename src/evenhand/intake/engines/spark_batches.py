@@ -124,7 +124,10 @@ def _line(part: int, summary: bytes, error: bytes) -> Any:
 
 def _given(make: Callable[[], Any]) -> list[Any]:
     """Return what a summary is made with, such as the model: it is on both sides and need not travel back."""
-    return [*make.args, *make.keywords.values()] if isinstance(make, partial) else []
+    if not isinstance(make, partial):
+        return []
+    own = [*make.args, *make.keywords.values()]
+    return [*own, *(value for part in own for value in _given(part))]
 
 
 def _state(summary: Any, make: Callable[[], Any]) -> bytes:
