@@ -198,6 +198,20 @@ def test_a_file_read_in_batches_gives_what_it_gives_in_memory(models, tmp_path):
     same([e.to_dict() for e in one.evidence], [e.to_dict() for e in two.evidence])
 
 
+def test_in_a_run_what_the_model_says_does_not_choose_the_sample(models, tmp_path):
+    """A run lets the model decide first; its scores are no part of what a row is."""
+    path = tmp_path / "people.parquet"
+    frame_of(arrays()).to_parquet(path, row_group_size=100)
+    plan = eh.Plan(audits=("group", "individual"), individual={"sample_rows": 300, "steps": 40, "refits": 4})
+    runs = [
+        eh.audit(eh.read(path, **ROLES, rows=rows), model=models["logistic"], plan=plan, rng=0)
+        for rows in ("keep", "batches")
+    ]
+    one, two = ([f.to_dict() for r in run.results if r.audit == "individual" for f in r] for run in runs)
+    assert len(one) == 2
+    same(one, two)
+
+
 @pytest.mark.parametrize("kind", ["logistic", "searched"])
 def test_a_spark_frame_gives_what_the_rows_give_in_memory(spark, models, kind):
     table = frame_of(arrays())
