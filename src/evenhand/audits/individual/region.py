@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from evenhand.arrays import BoolArray, FloatArray, IntArray
+from evenhand.kernels.flow.held_linear import Room
 from evenhand.similarity.metric import FairMetric, MetricRows
 from evenhand.similarity.reach import group_reach
 
@@ -45,8 +46,7 @@ class Box:
             X, start = (a.reshape(self.directions.shape[0], -1, shape[-1]) for a in (X, start))
             low, high, reach = (a[:, None, :] for a in (low, high, reach))
         at, began = X @ self.directions, start @ self.directions
-        least = np.maximum(np.minimum(low, began), began - reach)
-        most = np.minimum(np.maximum(high, began), began + reach)
+        least, most = _allowed(began, low, high, reach)
         move = np.minimum(np.maximum(at, least), most)
         move -= at
         out = X + move @ self.directions.swapaxes(-1, -2)
@@ -54,6 +54,17 @@ class Box:
         for block in self.shares:
             out[..., block] = to_simplex(out[..., block])
         return out.reshape(shape)
+
+    def room(self, start: FloatArray) -> Room:
+        """Return the displacements that `keep` allows, for boxes without variants and shares."""
+        began = start @ self.directions
+        least, most = _allowed(began, self.low, self.high, self.reach)
+        return Room(
+            least=least - began,
+            most=most - began,
+            lowest=np.minimum(self.column_low - start, 0.0),
+            highest=np.maximum(self.column_high - start, 0.0),
+        )
 
     def snap(self, X: FloatArray) -> FloatArray:
         """Put positions on values that exist: inside the range, one of two values, one category."""
@@ -77,6 +88,14 @@ class Box:
         """Mark positions inside the range of every input; a yes-or-no input may lie half a unit outside."""
         low, high = self.column_low - self.slack, self.column_high + self.slack
         return np.asarray(((low - 1e-9 <= X) & (high + 1e-9 >= X)).all(axis=1))
+
+
+def _allowed(began: FloatArray, low: FloatArray, high: FloatArray, reach: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return between which coordinates along a direction somebody may go who began there."""
+    return (
+        np.maximum(np.minimum(low, began), began - reach),
+        np.minimum(np.maximum(high, began), began + reach),
+    )
 
 
 def observed_box(rows: MetricRows, metric: FairMetric, moved: MetricRows, limit: str) -> Box:
