@@ -23,7 +23,10 @@ from evenhand.kernels.flow.gradient_flow import (
     stability_limit,
     step_sizes,
 )
+from evenhand.kernels.flow.held_linear import TILE as HELD_TILE
+from evenhand.kernels.flow.held_linear import HeldFlow, LinearScore, follow_held
 from evenhand.kernels.flow.losses import ProbabilityLoss
+from evenhand.kernels.flow.perceptron import Perceptron
 from evenhand.kernels.flow.rectifier_pieces import TILE as PIECES_TILE
 from evenhand.kernels.flow.rectifier_pieces import as_pieces
 from evenhand.kernels.flow.tiles import Tiles
@@ -134,13 +137,28 @@ def move(
         method = Adaptive(method.clock, options.flow_tolerance)
     elif pieces is not None and options.batch_rows is None:
         tile = PIECES_TILE
-    done = follow(
-        X.astype(kind, copy=False),
-        flow,
-        method,
-        observe=lambda at, rows: look(network.outputs(at), rows),
-        tiles=Tiles(size=tile, workers=options.workers, progress=progress),
-    )
+    if isinstance(method, Euler) and isinstance(network, Perceptron) and _is_held_linear(network, metric, box, options):
+        held = HeldFlow(
+            score=LinearScore(
+                weights=network.weights[0],
+                bias=network.biases[0],
+                slope=lambda out, rows: view.loss.slope(out, y[rows]),
+                look=look,
+            ),
+            directions=box.directions,
+            penalty=options.penalty,
+            room=box.room,
+        )
+        size = HELD_TILE if options.batch_rows is None else options.batch_rows
+        done = follow_held(X, held, method, Tiles(size=size, workers=options.workers, progress=progress))
+    else:
+        done = follow(
+            X.astype(kind, copy=False),
+            flow,
+            method,
+            observe=lambda at, rows: look(network.outputs(at), rows),
+            tiles=Tiles(size=tile, workers=options.workers, progress=progress),
+        )
     return Moved(
         end=done.end.astype(np.float64, copy=False),
         clock=done.times,
@@ -148,6 +166,16 @@ def move(
         wrong=done.seen[..., 1],
         stopped=done.stopped,
     )
+
+
+def _is_held_linear(network: Perceptron, metric: FairMetric, box: Box, options: MapOptions) -> bool:
+    """Say whether a score is linear, and its rows are held in a box along the very directions that are free."""
+    basis, along = metric.form.basis, box.directions
+    if len(network.weights) > 1 or network.dtype is not np.float64 or options.limit == "none" or options.freeze:
+        return False
+    if basis is None or basis.ndim == 3 or box.shares or basis.shape != along.shape:
+        return False
+    return bool(np.abs(basis - along @ (along.T @ basis)).max(initial=0.0) < 1e-10)
 
 
 def _tile(view: ModelView, options: MapOptions) -> int:

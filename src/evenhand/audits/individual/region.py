@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from evenhand.arrays import BoolArray, FloatArray, IntArray
+from evenhand.kernels.flow.held_linear import Room
 from evenhand.similarity.metric import FairMetric, MetricRows
 from evenhand.similarity.reach import group_reach
 
@@ -45,8 +46,7 @@ class Box:
             X, start = (a.reshape(self.directions.shape[0], -1, shape[-1]) for a in (X, start))
             low, high, reach = (a[:, None, :] for a in (low, high, reach))
         at, began = X @ self.directions, start @ self.directions
-        least = np.maximum(np.minimum(low, began), began - reach)
-        most = np.minimum(np.maximum(high, began), began + reach)
+        least, most = _allowed(began, low, high, reach)
         move = np.minimum(np.maximum(at, least), most)
         move -= at
         out = X + move @ self.directions.swapaxes(-1, -2)
@@ -54,6 +54,17 @@ class Box:
         for block in self.shares:
             out[..., block] = to_simplex(out[..., block])
         return out.reshape(shape)
+
+    def room(self, start: FloatArray) -> Room:
+        """Return the displacements that `keep` allows, for boxes without variants and shares."""
+        began = start @ self.directions
+        least, most = _allowed(began, self.low, self.high, self.reach)
+        return Room(
+            least=least - began,
+            most=most - began,
+            lowest=np.minimum(self.column_low - start, 0.0),
+            highest=np.maximum(self.column_high - start, 0.0),
+        )
 
     def snap(self, X: FloatArray) -> FloatArray:
         """Put positions on values that exist: inside the range, one of two values, one category."""
@@ -79,6 +90,14 @@ class Box:
         return np.asarray(((low - 1e-9 <= X) & (high + 1e-9 >= X)).all(axis=1))
 
 
+def _allowed(began: FloatArray, low: FloatArray, high: FloatArray, reach: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return between which coordinates along a direction somebody may go who began there."""
+    return (
+        np.maximum(np.minimum(low, began), began - reach),
+        np.minimum(np.maximum(high, began), began + reach),
+    )
+
+
 def observed_box(rows: MetricRows, metric: FairMetric, moved: MetricRows, limit: str) -> Box:
     """Return the range of the rows a metric was learned from, and the reach of those who are moved.
 
@@ -98,13 +117,7 @@ def observed_box(rows: MetricRows, metric: FairMetric, moved: MetricRows, limit:
     Box
     """
     X = rows.X[rows.count > 0]
-    if limit == "groups":
-        directions, reach = group_reach(metric, moved)
-    else:
-        directions = metric.form.free_directions()
-        reach = np.full(directions.shape[1], np.inf)
-    if directions.shape[1] == 0:
-        directions, reach = np.linalg.eigh(metric.form.dense())[1][:, :1], np.full(1, np.inf)
+    directions, reach = _directions(metric, moved, limit)
     at = X @ directions
     two = np.array([np.unique(column).size <= 2 for column in X.T])
     category = np.array([i.category is not None for i in rows.space.inputs])
@@ -122,6 +135,25 @@ def observed_box(rows: MetricRows, metric: FairMetric, moved: MetricRows, limit:
         blocks=blocks,
         shares=tuple(b for b in blocks if held[b].all() and np.allclose(X[:, b].sum(axis=1), 1.0)),
     )
+
+
+def turned_box(box: Box, rows: MetricRows, metric: FairMetric, moved: MetricRows, limit: str) -> Box:
+    """Return the box of the same rows under another metric: the range of the inputs stays, that of directions turns."""
+    directions, reach = _directions(metric, moved, limit)
+    at = (rows.X @ directions)[rows.count > 0]
+    return replace(box, directions=directions, low=at.min(axis=0), high=at.max(axis=0), reach=reach)
+
+
+def _directions(metric: FairMetric, moved: MetricRows, limit: str) -> tuple[FloatArray, FloatArray]:
+    """Return the free directions, or the cheapest one where none is free, and the reach along each."""
+    if limit == "groups":
+        directions, reach = group_reach(metric, moved)
+    else:
+        directions = metric.form.free_directions()
+        reach = np.full(directions.shape[1], np.inf)
+    if directions.shape[1] == 0:
+        directions, reach = np.linalg.eigh(metric.form.dense())[1][:, :1], np.full(1, np.inf)
+    return directions, reach
 
 
 def stacked(boxes: Sequence[Box]) -> Box:
