@@ -50,10 +50,11 @@ from evenhand.audits.needs import check_independent
 from evenhand.audits.options import complete, record, with_options
 from evenhand.audits.proxy.evidence import GapEvidence, PairScore
 from evenhand.audits.proxy.features import measure_features, score_blocks
-from evenhand.audits.proxy.fits import Asked, Scorer, learn, sample_of
-from evenhand.audits.proxy.gap import gap_of
+from evenhand.audits.proxy.fits import Asked, Scorer, learn
+from evenhand.audits.proxy.gap import gap_of, gap_rows
 from evenhand.audits.proxy.options import ProxyOptions, ProxySetting
 from evenhand.audits.proxy.sample import Pair, make_pair
+from evenhand.audits.proxy.sums import Learnt, moments_of
 from evenhand.audits.proxy.weights import CounterfactualWeights, describe, find_weights
 from evenhand.audits.proxy.words import findings, nothing_known, own_note, pair_rows, set_against
 from evenhand.audits.reference import references
@@ -61,7 +62,7 @@ from evenhand.errors import DataError
 from evenhand.inference.samples import Draws
 from evenhand.intake import Attribute, AuditData
 from evenhand.kernels.influence.design import join
-from evenhand.kernels.influence.functionals import centre, functional
+from evenhand.kernels.influence.functionals import centre_at, functional
 from evenhand.kernels.shared.seeds import seed_of, stream
 from evenhand.models import audited_model
 from evenhand.results import AuditResult
@@ -160,14 +161,16 @@ def _audit_group(
     averaged = _averaged(pair, setting.max_rows)
     say(f"proxy: nuisance models of {names[0]}")
     fits = learn(pair, setting, scorer, data.features)
-    gap = gap_of(pair, fits, form, draws, weighted=data.weight is not None)
+    rows = gap_rows(pair, fits, form)
+    gap = gap_of(rows, draws, weighted=data.weight is not None)
     say(f"proxy: features of {names[0]}")
-    at = centre(form, sample_of(pair, fits, form))
+    sums = moments_of(Learnt.of(pair, fits, form, (attribute.name, code, base)), pair, fits, None)
+    at = centre_at(form, sums.means(0), sums.means(1), rows.every.penalty)
     blocks = pair.candidates
     if isinstance(fits.sources.h, Asked):
         fits.sources.h.ahead((*blocks, *pair.fine_candidates), averaged)
-    scores = score_blocks(blocks, pair, fits, at, averaged)
-    parts = measure_features(pair, fits, at, scores, gap, setting)
+    scores = score_blocks(blocks, pair, fits, at, averaged, sums)
+    parts = measure_features(pair, fits, at, scores, gap, setting, sums)
     say(f"proxy: counterfactual population of {names[0]}")
     labels = (attribute.name, attribute.labels[code], attribute.labels[base])
     weights = find_weights(pair, fits, setting, scorer, labels)
@@ -175,7 +178,7 @@ def _audit_group(
     if setting.pairs:
         say(f"proxy: pairs of features of {names[0]}")
         two = list(combinations(blocks, 2))
-        both = score_blocks([join(a, b) for a, b in two], pair, fits, at, averaged)
+        both = score_blocks([join(a, b) for a, b in two], pair, fits, at, averaged, sums)
         joined = pair_rows(two, both, {p.block.name: p.score for p in parts})
     population = describe(pair, fits, weights, data.features)
     evidence = GapEvidence(kind="gap", pairs=joined, counterfactual=population, records_averaged=len(averaged))

@@ -12,8 +12,8 @@ from evenhand.audits.proxy.options import ProxySetting
 from evenhand.errors import DataError
 from evenhand.intake import Attribute, AuditData
 from evenhand.kernels.influence.design import Block, Design, make_design
-from evenhand.kernels.influence.linearised import Population
 from evenhand.kernels.influence.nuisance import spread
+from evenhand.kernels.influence.row_moments import Population
 from evenhand.kernels.influence.value_grids import refine
 from evenhand.kernels.shared.seeds import stream
 
@@ -42,6 +42,11 @@ class Pair(Population):
     def fine_candidates(self) -> tuple[Block, ...]:
         """The same features over all their values."""
         return tuple(b for b in self.fine if b.name not in self.own)
+
+    @property
+    def own_columns(self) -> list[int]:
+        """The matrix columns of the group itself."""
+        return [j for b in self.design.blocks if b.name in self.own for j in b.where]
 
     @property
     def hard(self) -> bool:
