@@ -6,7 +6,7 @@ The registry lists the needs of each audit in the order in which they are asked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,11 @@ class Given:
     data: AuditData
     model: Any
     options: Mapping[str, Any]
+
+    @property
+    def features(self) -> Collection[str]:
+        """The model's columns, in memory or where the rows are."""
+        return self.data.features if self.data.batches is None else self.data.batches.features
 
     @property
     def predicted(self) -> bool:
@@ -44,9 +49,9 @@ def distances(given: Given) -> str:
 
 
 def rows(given: Given) -> str:
-    """Ask for rows in memory."""
-    if given.data.moments is not None:
-        return "needs rows, and these stayed on their engine as counts; read with `rows='keep'`"
+    """Ask for rows, in memory or batch by batch."""
+    if given.data.moments is not None and given.data.batches is None:
+        return "needs rows, and these stayed on their engine as counts; read with `rows='keep'` or `rows='batches'`"
     return ""
 
 
@@ -80,14 +85,14 @@ def check_independent(data: AuditData, asking: str) -> None:
 
 def decisions_or_scores(given: Given) -> str:
     """Ask for decisions or scores, or for a model and what it needs to make them."""
-    if given.model is not None and not given.predicted and not given.data.features:
+    if given.model is not None and not given.predicted and not given.features:
         return "needs decisions, and the model cannot make them without its columns; name them in `features`"
     return "" if given.predicted or given.model is not None else "needs a decision or a score column"
 
 
 def features(given: Given) -> str:
     """Ask for the model's columns."""
-    return "" if given.data.features else "needs the model's features and none were given"
+    return "" if given.features else "needs the model's features and none were given"
 
 
 def decisions_or_features(given: Given) -> str:
@@ -118,7 +123,7 @@ def no_sampling_weights(given: Given) -> str:
 def recorded_group(given: Given) -> str:
     """Ask for features that record a group, or for those that change with it."""
     data = given.data
-    seen = any(all(part in data.features for part in a.name.split(" × ")) for a in data.attributes)
+    seen = any(all(part in given.features for part in a.name.split(" × ")) for a in data.attributes)
     if seen or given.options.get("flip") is not None:
         return ""
     return (

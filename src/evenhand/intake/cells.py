@@ -52,7 +52,7 @@ def merge_cells(records: Records, options: Options) -> Records:
             for name, (a, b, c) in records.moments.items()
         },
     )
-    if options.features:
+    if options.features and options.rows != "batches":
         note = "Features are not collected, because rows were added up to cells; use `rows='keep'` to keep them."
         merged = replace(merged, notes=(*merged.notes, note))
     return merged

@@ -7,7 +7,7 @@ stands for. Everything after intake works on records, so a billion rows cost wha
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand.arrays import FloatArray, IntArray, read_only
 from evenhand.errors import DataError, UsageError, near_matches
 from evenhand.intake.arrays import arrays_table
+from evenhand.intake.batches import Batches
 from evenhand.intake.cells import fingerprint_of, intersect, merge_cells
 from evenhand.intake.dependence import repeat_note
 from evenhand.intake.design import check_design
@@ -81,6 +82,9 @@ class AuditData:
         What intake decided on the user's behalf, in sentences.
     fingerprint : str
         A hash of the data's content; row order does not matter.
+    batches : Batches or None
+        The rows with their features, batch by batch, where they stayed in their source; then the records here are
+        cells. None when the rows are in memory, or not to be had.
     """
 
     outcome: FloatArray | None
@@ -107,6 +111,7 @@ class AuditData:
     rows: RowCounts
     notes: tuple[str, ...] = ()
     fingerprint: str
+    batches: Batches | None = None
 
     @classmethod
     def from_arrays(
@@ -163,6 +168,11 @@ class AuditData:
     @classmethod
     def of_table(cls, table: Table, options: Options) -> AuditData:
         """Check and code the columns of a source: one record per row, or per cell where rows are added up."""
+        if options.rows == "batches" and table.engine is None:
+            raise UsageError(
+                "`rows='batches'` is for files, DuckDB relations and Spark frames; these rows are in memory. Pass "
+                "`rows='keep'`."
+            )
         records = code_records(table, options)
         if table.rows is not None or options.rows == "cells":
             return cls._of_records(merge_cells(records, options), options, cells=True)
@@ -255,20 +265,51 @@ class AuditData:
         >>> data.take(np.array([0, 2])).decision.tolist()
         [1.0, 1.0]
         """
-        if self.moments is not None:
-            raise DataError("These rows stayed on their engine and cannot be divided. Read them with `rows='keep'`.")
+        self._refuse_cells()
         at = np.repeat(np.arange(self.count.size), self.count)[people]
+        return self.records(at, count=np.ones(at.size, dtype=np.int64))
+
+    def records(self, at: IntArray, *, count: IntArray | None = None) -> AuditData:
+        """Return some of the records.
+
+        Parameters
+        ----------
+        at : ndarray of int
+            Their positions.
+        count : ndarray of int, optional
+            Rows each stands for; by default as many as here.
+
+        Returns
+        -------
+        AuditData
+            With the same groups, also those of whom nobody is left.
+
+        Raises
+        ------
+        DataError
+            When the rows stayed on their engine.
+
+        Examples
+        --------
+        >>> data = AuditData.from_arrays(decision=[1, 0, 1], groups={"g": ["a", "b", "a"]})
+        >>> data.records(np.array([0, 2]), count=np.array([5, 1])).rows.rows_used
+        6
+        """
+        self._refuse_cells()
+        counts = self.count[at] if count is None else count
 
         def of(values: FloatArray | None) -> FloatArray | None:
             return None if values is None else read_only(values[at])
 
+        rows, order = int(counts.sum()), np.argsort(at, kind="stable")
+        content = self.fingerprint.encode() + at[order].tobytes() + counts[order].tobytes()
         return replace(
             self,
             outcome=of(self.outcome),
             decision=of(self.decision),
             score=of(self.score),
             weight=of(self.weight),
-            weight_square=None if self.weight is None else of(self.weight**2),
+            weight_square=None if self.weight is None else read_only(counts * self.weight[at] ** 2),
             attributes=tuple(replace(a, codes=read_only(a.codes[at])) for a in self.attributes),
             continuous={name: read_only(v[at]) for name, v in self.continuous.items()},
             features={name: read_only(v[at]) for name, v in self.features.items()},
@@ -276,9 +317,64 @@ class AuditData:
             cluster=None if self.cluster is None else read_only(self.cluster[at]),
             survey_strata=None if self.survey_strata is None else read_only(self.survey_strata[at]),
             probabilities={name: p.take(at) for name, p in self.probabilities.items()},
-            count=read_only(np.ones(at.size, dtype=np.int64)),
-            rows=RowCounts(rows_in=int(at.size), rows_used=int(at.size), dropped={}),
-            fingerprint=hashlib.sha256(self.fingerprint.encode() + np.sort(people).tobytes()).hexdigest(),
+            count=read_only(counts),
+            rows=RowCounts(rows_in=rows, rows_used=rows, dropped={}),
+            fingerprint=hashlib.sha256(content).hexdigest(),
+        )
+
+    def _refuse_cells(self) -> None:
+        if self.moments is not None:
+            raise DataError("These rows stayed on their engine and cannot be divided. Read them with `rows='keep'`.")
+
+    @staticmethod
+    def joined(parts: Sequence[AuditData]) -> AuditData:
+        """Return the records of several parts of one whole, one after the other.
+
+        Parameters
+        ----------
+        parts : sequence of AuditData
+            With the same columns, coded alike.
+
+        Returns
+        -------
+        AuditData
+
+        Examples
+        --------
+        >>> data = AuditData.from_arrays(decision=[1, 0, 1], groups={"g": ["a", "b", "a"]})
+        >>> AuditData.joined([data.records(np.array([2, 0])), data.records(np.array([1]))]).decision.tolist()
+        [1.0, 1.0, 0.0]
+        """
+        first = parts[0]
+
+        def of(values: Sequence[NDArray[Any] | None]) -> Any:
+            return read_only(np.concatenate([v for v in values if v is not None])) if values[0] is not None else None
+
+        def attribute(own: Attribute, codes: Sequence[IntArray]) -> Attribute:
+            return replace(own, codes=of(codes))
+
+        rows = sum(part.rows.rows_used for part in parts)
+        return replace(
+            first,
+            **{
+                name: of([getattr(part, name) for part in parts])
+                for name in ("outcome", "decision", "score", "weight", "weight_square", "cluster", "survey_strata")
+            },
+            attributes=tuple(
+                attribute(own, [part.attributes[i].codes for part in parts]) for i, own in enumerate(first.attributes)
+            ),
+            continuous={name: of([part.continuous[name] for part in parts]) for name in first.continuous},
+            features={name: of([part.features[name] for part in parts]) for name in first.features},
+            strata=None
+            if first.strata is None
+            else attribute(first.strata, [part.strata.codes for part in parts if part.strata is not None]),
+            probabilities={
+                name: replace(own, values=of([part.probabilities[name].values for part in parts]))
+                for name, own in first.probabilities.items()
+            },
+            count=of([part.count for part in parts]),
+            rows=RowCounts(rows_in=rows, rows_used=rows, dropped={}),
+            fingerprint=hashlib.sha256("".join(sorted(part.fingerprint for part in parts)).encode()).hexdigest(),
         )
 
 

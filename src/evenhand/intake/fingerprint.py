@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenhand.arrays import FloatArray, IntArray
-
-WordArray = NDArray[np.uint64]
+from evenhand.kernels.shared.row_hash import WordArray, add_numbers, column_salt, digest, mix, text_words
 
 _BLOCK = 1 << 15  # records that fit in the processor's cache
 
@@ -38,17 +35,11 @@ class Fingerprint:
 
     def numbers(self, name: str, values: FloatArray) -> None:
         """Add a column of numbers; 0 and -0 are one number, and every NaN is one."""
-        seed = self._seed(name)
-        for start in range(0, len(values), _BLOCK):
-            part = values[start : start + _BLOCK] + 0.0
-            part[np.isnan(part)] = np.nan
-            # A sum over columns: their order does not matter either.
-            self._hash[start : start + _BLOCK] += _mix(part.view(np.uint64) ^ seed)
+        add_numbers(self._hash, values, self._salt(name))
 
     def labels(self, name: str, codes: IntArray, labels: Sequence[str]) -> None:
         """Add a column of labels; the texts count, not their codes."""
-        words = [int.from_bytes(_digest(f"label:{t}")[:8], "little") for t in labels]
-        self._hash += _mix(np.array([*words, 0], dtype=np.uint64) ^ self._seed(name))[codes]
+        self._hash += mix(text_words([*labels, None]) ^ self._salt(name))[codes]
 
     def note(self, text: str) -> None:
         """Add a fact about the whole."""
@@ -60,25 +51,10 @@ class Fingerprint:
         for start in range(0, len(self._hash), _BLOCK):
             words, count = self._hash[start : start + _BLOCK], self._count[start : start + _BLOCK]
             for salt in (0, 1):
-                totals[salt] += int((_mix(words ^ np.uint64(salt + 1)) * count).sum(dtype=np.uint64))
+                totals[salt] += int((mix(words ^ np.uint64(salt + 1)) * count).sum(dtype=np.uint64))
         parts = [*sorted(self._names), str(int(self._count.sum())), *(str(t % 2**64) for t in totals)]
-        return _digest("\x1f".join(parts)).hex()
+        return digest("\x1f".join(parts)).hex()
 
-    def _seed(self, name: str) -> np.uint64:
+    def _salt(self, name: str) -> np.uint64:
         self._names.append(name)
-        return np.uint64(int.from_bytes(_digest(f"column:{name}")[:8], "little"))
-
-
-def _digest(text: str) -> bytes:
-    return hashlib.blake2b(text.encode("utf-8", errors="surrogatepass"), digest_size=16).digest()
-
-
-def _mix(words: WordArray) -> WordArray:
-    # The finaliser of the SplitMix64 generator: every input bit reaches every output bit.
-    x = words + np.uint64(0x9E3779B97F4A7C15)
-    x ^= x >> np.uint64(30)
-    x *= np.uint64(0xBF58476D1CE4E5B9)
-    x ^= x >> np.uint64(27)
-    x *= np.uint64(0x94D049BB133111EB)
-    x ^= x >> np.uint64(31)
-    return x
+        return column_salt(name)

@@ -63,6 +63,11 @@ class Options:
         return f"The probabilities of `{next(iter(self.group_probability))}`" if self.group_probability else ""
 
     @property
+    def needs_cells(self) -> str:
+        """Name what only the cells of the group audit take, and no batch of rows; empty when nothing is."""
+        return "cluster" if self.cluster is not None else "survey_strata" if self.survey_strata is not None else ""
+
+    @property
     def missing_strata(self) -> str:
         """What happens to rows without a stratum; `missing` is for groups, but for keeping them as a group."""
         return "drop" if self.missing == "unknown" else self.missing
@@ -96,7 +101,7 @@ def make_options(**asked: Any) -> Options:
     given = Options(**asked)
     _one_of("weight_kind", given.weight_kind, ("auto", "frequency", "sampling"))
     _one_of("missing", given.missing, ("drop", "group", "unknown", "error"))
-    _one_of("rows", given.rows, ("auto", "keep", "cells"))
+    _one_of("rows", given.rows, ("auto", "keep", "cells", "batches"))
     numeric, listed = _names(given.continuous), _names(given.groups)
     labelled = tuple(g for g in listed if g not in numeric)
     guessed = _checked_probabilities(given.group_probability or {})
@@ -122,10 +127,17 @@ def make_options(**asked: Any) -> Options:
         strata=strata,
         group_probability=guessed,
     )
-    if options.needs_rows and options.rows == "cells":
+    if options.needs_rows and options.rows in ("cells", "batches"):
         cut = ", or cut it with `cuts`" if options.continuous else ""
         verb = "needs" if options.continuous else "need"
-        raise DataError(f"{options.needs_rows} {verb} rows, not cells. Pass `rows='keep'`{cut}.")
+        raise DataError(f"{options.needs_rows} {verb} rows, not {options.rows}. Pass `rows='keep'`{cut}.")
+    if options.rows == "batches" and not options.features:
+        raise UsageError("`rows='batches'` reads the model's inputs batch by batch. Name them in `features`.")
+    if options.rows == "batches" and options.needs_cells:
+        raise UsageError(
+            f"`{options.needs_cells}` is for the group audit, which needs no batches of rows. Pass `rows='cells'`, or "
+            "`rows='keep'` to let a model decide."
+        )
     return options
 
 

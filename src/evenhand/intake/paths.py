@@ -66,7 +66,7 @@ def file_table(path: Path, options: Options) -> Table:
 def wants_cells(options: Options, rows: int) -> bool:
     """Say whether a source with so many rows is added up instead of read."""
     if options.rows != "auto":
-        return options.rows == "cells"
+        return options.rows in ("cells", "batches")
     if rows > ROW_LIMIT and options.needs_rows:
         cut = ", or cut it with `cuts`" if options.continuous else ""
         verb = "needs" if options.continuous else "need"
@@ -74,6 +74,13 @@ def wants_cells(options: Options, rows: int) -> bool:
             f"{options.needs_rows} {verb} all {rows:,} rows in memory. Pass `rows='keep'` to allow that{cut}."
         )
     return rows > ROW_LIMIT
+
+
+def wants_batches(options: Options, rows: int) -> bool:
+    """Say whether the rows of a source that was added up are also wanted batch by batch, for a model."""
+    if options.rows != "auto":
+        return options.rows == "batches"
+    return rows > ROW_LIMIT and bool(options.features) and not options.needs_cells
 
 
 def _parquet_table(connection: Any, path: Path, options: Options) -> Table:
@@ -135,8 +142,9 @@ def _text_table(connection: Any, path: Path, options: Options) -> Table:
         truths = [c for c, t in zip(source.columns, source.dtypes, strict=True) if t == "BOOLEAN" and c in wanted]
         if truths:
             source = relation(sample, _not_truths(relation(sample, truths), truths))
-        if options.rows == "cells":
+        if options.rows in ("cells", "batches"):
             engine = DuckEngine(source, safe)
+            engine.check_types(options.features if options.rows == "batches" else ())
             return engine_cells(engine, options).noted(repeated_identifiers(engine, names, options))
         limit = "" if options.rows == "keep" else f" LIMIT {ROW_LIMIT + 1}"
         source.project(", ".join(wanted)).create_view("evenhand_source")
@@ -144,7 +152,10 @@ def _text_table(connection: Any, path: Path, options: Options) -> Table:
         held = DuckEngine(connection.table("evenhand_rows"), {c: safe[c] for c in held_names})
         notes = repeated_identifiers(held, held_names, options)
         if wants_cells(options, held.count()):
-            return engine_cells(DuckEngine(source, safe), options).noted(notes)
+            connection.execute("DROP TABLE evenhand_rows")
+            engine = DuckEngine(source, safe)
+            engine.check_types(options.features)
+            return engine_cells(engine, options).noted(notes)
         return columns_table(held.fetch(options.columns), options).noted(notes)
 
     try:
@@ -235,7 +246,10 @@ def _arrow_table(path: Path, options: Options) -> Table:
 
 @contextmanager
 def _connection(path: Path) -> Iterator[Any]:
-    """Open a private DuckDB and turn its complaints about the file into one sentence."""
+    """Open a private DuckDB and turn its complaints about the file into one sentence.
+
+    It is closed when nothing holds it any more: batches may be read from it later.
+    """
     import duckdb
 
     connection = duckdb.connect()
@@ -245,8 +259,6 @@ def _connection(path: Path) -> Iterator[Any]:
         if _suffix(path) in _TEXT and not _is_utf8(path):
             raise _encoding_error(path) from None
         raise DataError(f"File `{path.name}` cannot be read as a table: {_sentence(error)}") from None
-    finally:
-        connection.close()
 
 
 def _is_utf8(path: Path) -> bool:

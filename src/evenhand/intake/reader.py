@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+from evenhand.intake.batch_coding import BatchCoding, engine_batches
 from evenhand.intake.data import AuditData
 from evenhand.intake.engines.duck import DuckEngine
 from evenhand.intake.engines.one_pass import engine_cells, repeated_identifiers
 from evenhand.intake.engines.spark import SparkEngine
 from evenhand.intake.frames import columns_table, frame_table
 from evenhand.intake.options import Intersections, Options, check_columns, make_options
-from evenhand.intake.paths import file_table, wants_cells
+from evenhand.intake.paths import file_table, wants_batches, wants_cells
 from evenhand.intake.records import Table
 
 
@@ -38,7 +40,7 @@ def read(
     cluster: str | None = None,
     survey_strata: str | None = None,
     group_probability: Mapping[str, Any] | None = None,
-    rows: Literal["auto", "keep", "cells"] = "auto",
+    rows: Literal["auto", "keep", "cells", "batches"] = "auto",
     score_bins: int = 4096,
 ) -> AuditData:
     """Read decisions about people from a file, a frame or an engine.
@@ -87,9 +89,10 @@ def read(
     group_probability : mapping, optional
         Where groups are guessed: attribute to the columns with each group's probability,
         ``{"race": ["p_black", "p_white"]}``, or to labels and columns, ``{"race": {"Black": "p_black", ...}}``.
-    rows : {"auto", "keep", "cells"}
-        Keep rows in memory, or add them up to cells. "auto" makes cells of DuckDB relations, Spark
-        frames and files with more than 5 million rows.
+    rows : {"auto", "keep", "cells", "batches"}
+        Keep rows in memory, or add them up to cells. "batches" also lets a model work through the rows where they are,
+        some at a time. "auto" makes cells of DuckDB relations, Spark frames and files with more than 5 million rows,
+        and batches where features of so many rows are named.
     score_bins : int
         Number of equal-width bins of the score in cells.
 
@@ -115,7 +118,23 @@ def read(
         intersections=intersections, missing=missing, strata=strata, cluster=cluster, survey_strata=survey_strata,
         group_probability=group_probability, rows=rows, score_bins=score_bins,
     )  # fmt: skip
-    return AuditData.of_table(_table(source, options), options)
+    table = _table(source, options)
+    if table.engine is None or not wants_batches(options, int(table.rows.sum()) if table.rows is not None else 0):
+        return AuditData.of_table(table, options)
+    return _with_batches(table, replace(options, rows="batches"))
+
+
+def _with_batches(table: Table, options: Options) -> AuditData:
+    """Code the cells, and let the rows be read as these are coded."""
+    data = AuditData.of_table(table, options)
+    coding = BatchCoding.of(data, options, table.engine.kinds)
+    note = "Rows stay where they are: a model is asked about them batch by batch."
+    return replace(
+        data,
+        feature_types=coding.whole.feature_types,
+        notes=(*data.notes, note),
+        batches=engine_batches(table.engine, coding, data.rows.rows_used),
+    )
 
 
 def _table(source: Any, options: Options) -> Table:

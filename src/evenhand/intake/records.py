@@ -9,6 +9,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -83,6 +84,7 @@ class Table:
     # Sums of w v, w² v, w² v² made by the engine.
     moments: Mapping[str, tuple[FloatArray, FloatArray, FloatArray]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()  # what was decided while reading
+    engine: Any = None  # the engine that made cells, which still has the rows
 
     def noted(self, notes: Sequence[str]) -> Table:
         """Return the table with more notes."""

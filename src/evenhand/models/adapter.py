@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ from scipy import special
 
 from evenhand.arrays import FloatArray, read_only
 from evenhand.errors import UsageError
+from evenhand.intake.batches import batches_of
 from evenhand.intake.data import AuditData
 from evenhand.intake.parts import FeatureType, Labels
-from evenhand.models.agreement import check_agreement, separating_cut, threshold_of_data
+from evenhand.models.agreement import SeparatingCut, check_agreement, threshold_of_data
 from evenhand.models.audited import Answers, AuditedModel, NotFiniteError, in_unit, logits_of
 from evenhand.models.files import load_model
 from evenhand.models.fitted_columns import check_columns, expected_columns
@@ -23,6 +25,9 @@ from evenhand.models.gradient_torch import network_of
 from evenhand.models.input_space import Columns, own_values
 from evenhand.models.onnx import OnnxClassifier
 from evenhand.models.orientation import Oriented, class_of_one
+
+# Of rows that stay where they are, so many show what the model takes and whether it agrees with the data.
+ASKED_ROWS = 20_000
 
 
 def adapt(
@@ -263,17 +268,49 @@ def audited_model(model: Any, data: AuditData, *, positive: Any = None, threshol
         if positive is None and threshold is None:
             return model
         model = model.outer
+    # Rows that stay where they are: some of them show what the model takes and whether it agrees with the data.
+    rows = data if data.batches is None else data.batches.sample(ASKED_ROWS, seed=0)
     known: dict[str, Any] = {"labels": data.labels, "types": data.feature_types}
     known |= {"numeric_outcome": data.outcome_kind == "numeric", "positive": positive, "threshold": threshold}
-    made = _asked(adapt(model, data.features, **known), data.features)
+    made = _asked(_all_categories(adapt(model, rows.features, **known), data), rows.features)
     if made.problem:
         return made
-    score = made.score(data.features)
-    cut = threshold_of_data(data, score) if threshold is None else None
+    score = made.score(rows.features)
+    cut = threshold_of_data(rows, score) if threshold is None else None
     if cut is not None:
         made = replace(made, threshold=cut, choose=None)
-    elif made.threshold is None:
-        made = replace(made, threshold=separating_cut(data, score))
-    decision = None if made.threshold is None else read_only(made.decide(data.features))
-    made = replace(made, seen=Answers(columns=data.features, score=score, decision=decision))
-    return replace(made, notes=(*made.notes, *check_agreement(made, data, score, decision)))
+    elif made.threshold is None and data.decision is not None:
+        made = replace(made, threshold=batches_of(data).fold(partial(SeparatingCut, made)).value)
+    decision = None if made.threshold is None else read_only(made.decide(rows.features))
+    notes = check_agreement(made, rows, score, decision)
+    if notes and rows.rows.rows_used < data.rows.rows_used:
+        notes = (*notes, f"They were compared on {rows.rows.rows_used:,} rows, drawn by their content.")
+    answers = Answers(columns=data.features, score=score, decision=decision)
+    return replace(made, seen=answers if data.batches is None else None, notes=(*made.notes, *notes))
+
+
+def _all_categories(model: AuditedModel, data: AuditData) -> AuditedModel:
+    """Let a model that takes texts as categories know those of all rows, where it was made from some of them."""
+    listed = [n for n, t in model.types.items() if t.kind == "category" and n not in data.feature_types]
+    if data.batches is None or not listed:
+        return model
+    texts = data.batches.fold(partial(_Texts, tuple(listed))).texts
+    types = {n: FeatureType(kind="category", categories=tuple(sorted(texts[n]))) for n in listed}
+    return replace(model, types={**model.types, **types}, seen=None)
+
+
+class _Texts:
+    """The distinct texts of some columns."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.texts: dict[str, set[str]] = {name: set() for name in names}
+
+    def add(self, batch: AuditData) -> None:
+        """Take the rows of one batch."""
+        for name, texts in self.texts.items():
+            texts.update(str(v) for v in set(batch.features[name].tolist()) if v is not None)
+
+    def merge(self, other: _Texts) -> None:
+        """Take the rows of another part."""
+        for name, texts in self.texts.items():
+            texts |= other.texts[name]

@@ -40,21 +40,46 @@ def threshold_of_data(data: AuditData, score: FloatArray) -> float | None:
     return data.threshold if ours else None
 
 
-def separating_cut(data: AuditData, score: FloatArray) -> float | None:
-    """Return the score between all decisions 0 and all decisions 1 of the data, if there is one.
+class SeparatingCut:
+    """The score between all decisions 0 and all decisions 1 of the rows, if there is one.
+
+    Parameters
+    ----------
+    model : AuditedModel
+        Which scores the rows.
 
     Examples
     --------
-    >>> data = AuditData.from_arrays(decision=[0, 0, 1], groups={"g": ["a", "b", "a"]})
-    >>> separating_cut(data, np.array([1.0, 2.0, 4.0]))
+    >>> from evenhand.models.adapter import adapt
+    >>> data = AuditData.from_arrays(decision=[0, 0, 1], groups={"g": ["a", "b", "a"]}, features={"x": [1, 2, 4]})
+    >>> cut = SeparatingCut(adapt(lambda X: X[:, 0], data.features))
+    >>> cut.add(data)
+    >>> cut.value
     3.0
     """
-    if data.decision is None:
-        return None
-    yes, no = score[data.decision == 1], score[data.decision == 0]
-    if not yes.size or not no.size or yes.min() <= no.max():
-        return None
-    return 0.5 * (float(yes.min()) + float(no.max()))
+
+    def __init__(self, model: AuditedModel) -> None:
+        self._model = model
+        self._lowest_yes, self._highest_no = np.inf, -np.inf
+
+    def add(self, batch: AuditData) -> None:
+        """Take the rows of one batch."""
+        if batch.decision is None:
+            return
+        score = self._model.score(batch.features)
+        self._lowest_yes = min(self._lowest_yes, float(score[batch.decision == 1].min(initial=np.inf)))
+        self._highest_no = max(self._highest_no, float(score[batch.decision == 0].max(initial=-np.inf)))
+
+    def merge(self, other: SeparatingCut) -> None:
+        """Take the rows of another part."""
+        self._lowest_yes = min(self._lowest_yes, other._lowest_yes)
+        self._highest_no = max(self._highest_no, other._highest_no)
+
+    @property
+    def value(self) -> float | None:
+        """Half-way between the lowest score of a decision 1 and the highest of a decision 0, where they part."""
+        seen = np.isfinite([self._lowest_yes, self._highest_no]).all()
+        return 0.5 * (self._lowest_yes + self._highest_no) if seen and self._lowest_yes > self._highest_no else None
 
 
 def check_agreement(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from evenhand.errors import DataError
+from evenhand.intake.batches import BATCH_ROWS
 from evenhand.intake.columns import Column, from_codes, from_values
+from evenhand.intake.engines.record_batches import batch_columns, require_arrow
 
 # A column of texts with more distinct values than this is fetched as texts, not coded by the engine.
 MOST_CODED = 5000
@@ -89,6 +91,28 @@ class DuckEngine:
             else:
                 columns[name] = from_values(values, name)
         return columns
+
+    def record_batches(self, wanted: Sequence[str]) -> Iterator[dict[str, Column]]:
+        """Bring the wanted columns into memory, some rows at a time."""
+        require_arrow()
+        parts = []
+        for i, name in enumerate(wanted):
+            type_name = {"number": "DOUBLE", "truth": "BOOLEAN"}.get(self.kinds[name], "VARCHAR")
+            parts.append(f"CAST({self.quote(name)} AS {type_name}) AS c{i}")
+        import duckdb
+        import pyarrow
+
+        try:
+            for batch in self._relation.project(", ".join(parts)).to_arrow_reader(BATCH_ROWS):
+                yield batch_columns(batch, wanted, self.kinds)
+        except (duckdb.Error, pyarrow.ArrowException, OSError) as error:
+            lines = str(error).strip().splitlines() or [type(error).__name__]
+            raise DataError(f"The rows cannot be read batch by batch: {lines[0].rstrip('. ')}.") from None
+
+    def check_types(self, wanted: Sequence[str]) -> None:
+        """Read columns to the end once, so that a value of another type than the first rows shows now."""
+        if wanted:
+            self._relation.aggregate(", ".join(f"count({self.quote(name)})" for name in wanted)).fetchall()
 
     def _texts(self, sql: str) -> list[str] | None:
         rows = self._relation.project(f"{sql} AS v").distinct().limit(MOST_CODED + 1).fetchall()

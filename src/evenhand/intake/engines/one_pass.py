@@ -7,7 +7,7 @@ included; they are coded afterwards, on the few cells that come back.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -108,7 +108,7 @@ def engine_cells(engine: Engine, options: Options) -> Table:
         numeric = facts.numeric
         work = _plan(engine, options, facts)
         cells = work.run(engine)
-        table = _table(cells, options, facts)
+        table = replace(_table(cells, options, facts), engine=engine)
         # The first rows may hold 0 and 1 only and later ones other numbers: then the pass is made again.
         if numeric or table.outcome is None or not _is_numeric(table.outcome, options):
             return table
