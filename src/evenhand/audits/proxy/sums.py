@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from evenhand.arrays import BoolArray, FloatArray, IntArray
 from evenhand.audits.proxy.features import shift_blocks
-from evenhand.audits.proxy.fits import Fits, log_odds
+from evenhand.audits.proxy.fits import Fits, Scorer, log_odds
 from evenhand.audits.proxy.gap import GapMoments
 from evenhand.audits.proxy.sample import Pair
+from evenhand.audits.proxy.stated import words_of
 from evenhand.intake import AuditData
 from evenhand.kernels.influence.design import Block, Design
 from evenhand.kernels.influence.functionals import Functional
 from evenhand.kernels.influence.nuisance import Learned, LogisticFolds
 from evenhand.kernels.influence.row_moments import Population, RowMoments
+from evenhand.kernels.shared.row_hash import WordArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -59,11 +62,6 @@ class Learnt:
             products = self.outcome.products
             coefficients = 1 + self.design.width + len(products)
         return RowMoments(self.form, self.blocks, coefficients, products, squares=squares)
-
-    def rows(self, batch: AuditData) -> IntArray:
-        """Return the places of the two groups' rows in a batch."""
-        codes = batch.attribute(self.attribute).codes
-        return np.flatnonzero((codes == self.code) | (codes == self.base))
 
 
 class PairSums:
@@ -138,3 +136,51 @@ def moments_of(learnt: Learnt, pair: Pair, fits: Fits, rest: PairSums | None) ->
     if rest is not None:
         sums.merge(rest.moments)
     return sums
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Predictor:
+    """Where predictions come from: a model that is asked, or a column of the data."""
+
+    scorer: Scorer | None  # the model as a function of columns
+    column: str = ""  # "score" or "decision", without a model
+
+    def of(self, data: AuditData) -> FloatArray:
+        """Return the prediction for each row."""
+        if self.scorer is not None:
+            return self.scorer(data.features)
+        return np.asarray(getattr(data, self.column))
+
+
+class RestSums:
+    """Sums over the rows that are not at hand, for several pairs of groups at once: a monoid with `add` and `merge`.
+
+    Parameters
+    ----------
+    learnt : sequence of Learnt
+        One for each pair.
+    limits : mapping of str to ndarray
+        Where each group's sample ends; see `AtHand`.
+    predictor : Predictor
+        Where predictions come from.
+    """
+
+    def __init__(self, learnt: Sequence[Learnt], limits: Mapping[str, WordArray], predictor: Predictor) -> None:
+        self.pairs = [PairSums(one) for one in learnt]
+        self.limits = limits
+        self.predictor = predictor
+
+    def add(self, batch: AuditData) -> None:
+        """Take the rows of one batch that are not in the sample."""
+        words, h = words_of(batch), self.predictor.of(batch)
+        for sums in self.pairs:
+            codes, learnt = batch.attribute(sums.learnt.attribute).codes, sums.learnt
+            two = (codes == learnt.code) | (codes == learnt.base)
+            rows = np.flatnonzero(two & (words >= self.limits[learnt.attribute][codes]))
+            if rows.size:
+                sums.add(batch, rows, h[rows])
+
+    def merge(self, other: RestSums) -> None:
+        """Take what others have taken."""
+        for mine, theirs in zip(self.pairs, other.pairs, strict=True):
+            mine.merge(theirs)
