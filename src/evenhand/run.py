@@ -7,6 +7,7 @@ import math
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -23,18 +24,23 @@ from evenhand.audits.suppression import Shareable, known_groups, shareable
 from evenhand.audits.verdict import settle
 from evenhand.errors import DataError, UsageError
 from evenhand.intake import AuditData
+from evenhand.intake.batches import ChangedBatches
 from evenhand.intake.fingerprint import Fingerprint
+from evenhand.intake.records import ScoreBins
 from evenhand.kernels.shared.seeds import RngLike, seed_of
 from evenhand.metrics import resolve
 from evenhand.models import AuditedModel, audited_model, load_model
+from evenhand.models.adapter import ASKED_ROWS
 from evenhand.models.training_rows import training_rows
 from evenhand.plan import Plan, check_fits
 from evenhand.results import AuditResult, AuditRun, Evidence, Finding
 from evenhand.summaries import group_sizes
+from evenhand.summaries.scored_cells import ScoredCells, ScoreRange
 
 Progress = Callable[[str], None]
 
 _MANY_GROUPS = 50
+BINS = 4096  # of a model's scores where rows stay where they are
 
 
 def audit(
@@ -126,10 +132,11 @@ def perform(
     AuditRun
     """
     notes = [*plan.notes]
-    if model is not None and data.features:
+    if model is not None and (data.features or data.batches is not None):
         model = audited_model(model, data)
         data, scored = decided(data, model)
-        notes += [*model.notes, *scored, training_rows(model, data)]
+        rows = data if data.batches is None else data.batches.sample(ASKED_ROWS, seed=0)
+        notes += [*model.notes, *scored, training_rows(model, rows)]
     _check_request(plan, data)
     # One thread of linear algebra per worker: more fight for the same cores, and the sums would depend on their number.
     with threadpool_limits(limits=1, user_api="blas"):
@@ -308,16 +315,38 @@ def decided(data: AuditData, model: AuditedModel) -> tuple[AuditData, list[str]]
     """
     if data.decision is not None or data.score is not None or model.problem:
         return data, [model.problem] if model.problem else []
-    made = replace(data, score=model.score(data.features), score_kind="probability" if model.probability else "real")
+    made = _with_answers(model, data) if data.batches is None else _scored_cells(model, data)
     if model.threshold is None:
         return made, [
             f"Scores are those of the model `{model.name}`. They are no probabilities, and from which on the decision "
             "is 1 is not known, so nothing is said about decisions. Say it with `threshold`, or name a column of them."
         ]
-    made = replace(made, decision=model.decide(data.features))
     return made, [
         f"Scores and decisions are those of the model `{model.name}`, which decides 1 from {model.threshold:g} on."
     ]
+
+
+def _with_answers(model: AuditedModel, rows: AuditData) -> AuditData:
+    """Give rows in memory, or those of a batch, the model's scores and decisions."""
+    answers = model.remember(rows.features)
+    kind = "probability" if model.probability else "real"
+    return replace(rows, score=answers.score, score_kind=kind, decision=answers.decision)
+
+
+def _scored_cells(model: AuditedModel, data: AuditData) -> AuditData:
+    """Let the model score each row where it is, and add up cells of what it says."""
+    assert data.batches is not None
+    batches = ChangedBatches(data.batches, partial(_with_answers, model))
+    seen = ScoreRange()
+    if not model.probability:  # the bins of other scores need their range
+        seen = batches.fold(ScoreRange)
+    bins = ScoreBins.over(0.0, 1.0, BINS) if model.probability else ScoreBins.over(seen.low, seen.high, BINS)
+    made = batches.fold(partial(ScoredCells, bins)).data(data)
+    note = (
+        f"The model's scores were added up in {BINS:,} bins, each row in its own. Means, errors and rates are "
+        "those of the rows; what ranks people, such as the AUC, takes scores of one bin as equal."
+    )
+    return replace(made, batches=batches, notes=(*made.notes, note))
 
 
 def people_mark(data: AuditData) -> str:

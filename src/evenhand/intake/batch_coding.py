@@ -13,6 +13,8 @@ from evenhand.arrays import FloatArray, IntArray, read_only
 from evenhand.intake.batches import Batches, LocalBatches
 from evenhand.intake.columns import Column
 from evenhand.intake.data import AuditData
+from evenhand.intake.engines.spark import SparkEngine
+from evenhand.intake.engines.spark_batches import SparkBatches
 from evenhand.intake.options import Options
 from evenhand.intake.parts import Attribute, FeatureType, RowCounts
 from evenhand.intake.records import MISSING_LABEL, cut, numbers_of
@@ -135,7 +137,10 @@ class BatchCoding:
 
 def engine_batches(engine: Any, coding: BatchCoding, rows: int) -> Batches:
     """Return the rows that an engine holds as batches, each coded as the whole."""
-    return LocalBatches(partial(_coded_batches, engine, coding), rows, coding.options.features)
+    columns, features = coding.options.columns, coding.options.features
+    if isinstance(engine, SparkEngine):
+        return SparkBatches(engine, coding.batch, columns, rows, features)
+    return LocalBatches(partial(_coded_batches, engine, coding), rows, features)
 
 
 def _coded_batches(engine: Any, coding: BatchCoding) -> Iterator[AuditData]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,6 +143,46 @@ def add_up(summary: S, batches: Iterable[Any], where: str = "") -> S:
             raise type(error)(f"{error} This was in rows {seen + 1:,} to {last:,}{where}.") from error
         seen += batch.rows.rows_in
     return summary
+
+
+class ChangedBatches(Batches):
+    """Batches of which each is changed before it is added up, such as by a model that decides.
+
+    Parameters
+    ----------
+    batches : Batches
+        Where the rows are.
+    change : callable
+        From a batch to a batch with the same rows.
+    """
+
+    def __init__(self, batches: Batches, change: Callable[[Any], Any]) -> None:
+        super().__init__(batches.rows, batches.features)
+        self._batches, self._change = batches, change
+
+    def fold(self, make: Callable[[], S]) -> S:
+        """Add up the changed batches where the rows are."""
+        return self._batches.fold(partial(_Changed, make, self._change)).summary
+
+    def sample(self, rows: int, *, seed: int) -> Any:
+        """Return some rows, changed; which ones is known before the change."""
+        return self._change(self._batches.sample(rows, seed=seed))
+
+
+class _Changed(Generic[S]):
+    """A summary that is given changed batches."""
+
+    def __init__(self, make: Callable[[], S], change: Callable[[Any], Any]) -> None:
+        self.summary = make()
+        self._change = change
+
+    def add(self, batch: Any) -> None:
+        """Change a batch and add it."""
+        self.summary.add(self._change(batch))
+
+    def merge(self, other: _Changed[S]) -> None:
+        """Take what another one has taken."""
+        self.summary.merge(other.summary)
 
 
 class _OneBatch(Batches):

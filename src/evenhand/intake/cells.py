@@ -29,13 +29,13 @@ def merge_cells(records: Records, options: Options) -> Records:
     def add(values: NDArray[Any]) -> NDArray[Any]:
         return np.bincount(cell, weights=values, minlength=len(first))
 
-    total = None if weights.total is None else _steady(add(weights.total))
+    total = None if weights.total is None else steady(add(weights.total))
     count = np.zeros(len(first), dtype=np.int64)
     np.add.at(count, cell, weights.count)
     outcome = None if records.outcome is None else records.outcome[first]
     if records.outcome is not None and records.outcome_kind == "numeric":
         scale = weights.count if weights.total is None else weights.total
-        outcome = _steady(add(records.outcome * scale) / add(scale))
+        outcome = steady(add(records.outcome * scale) / add(scale))
     merged = replace(
         records,
         outcome=outcome,
@@ -45,10 +45,10 @@ def merge_cells(records: Records, options: Options) -> Records:
         features={},
         design=records.design.take(first),
         weights=replace(
-            weights, count=count, total=total, square=None if weights.square is None else _steady(add(weights.square))
+            weights, count=count, total=total, square=None if weights.square is None else steady(add(weights.square))
         ),
         moments={
-            name: _steady_sums(add(a) / constant, add(b) / constant**2, add(c) / constant**2, count)
+            name: steady_sums(add(a) / constant, add(b) / constant**2, add(c) / constant**2, count)
             for name, (a, b, c) in records.moments.items()
         },
     )
@@ -73,8 +73,8 @@ def intersect(names: Sequence[str], attributes: Sequence[Attribute]) -> Attribut
     parts = [by_name[n] for n in names]
     if any(part.unknown is not None for part in parts):
         return _intersect_known(names, parts)
-    joint, combinations = _joint([(a.codes, len(a.labels)) for a in parts])
-    first = _first_places(joint, len(combinations))
+    joint, combinations = joint_codes([(a.codes, len(a.labels)) for a in parts])
+    first = first_places(joint, len(combinations))
     labels = [" & ".join(a.labels[a.codes[i]] for a in parts) for i in first]
     order = sorted(range(len(labels)), key=labels.__getitem__)
     place = np.empty(len(order), dtype=np.int64)
@@ -119,11 +119,12 @@ def _cells(records: Records) -> tuple[IntArray, IntArray]:
         keys.append((records.decision.astype(np.int64), 2))
     if records.score is not None and records.bins is not None:
         keys.append((records.score.astype(np.int64), records.bins.bins))
-    cell, used_codes = _joint([*keys, *records.design.keys()])
-    return cell, _first_places(cell, len(used_codes))
+    cell, used_codes = joint_codes([*keys, *records.design.keys()])
+    return cell, first_places(cell, len(used_codes))
 
 
-def _joint(keys: Sequence[tuple[IntArray, int]]) -> tuple[IntArray, IntArray]:
+def joint_codes(keys: Sequence[tuple[IntArray, int]]) -> tuple[IntArray, IntArray]:
+    """Return each record's place among the combinations of codes that occur, and one number for each of these."""
     # Mixed radix; compressed before it could overflow.
     joint = np.zeros(len(keys[0][0]), dtype=np.int64)
     size = 1
@@ -140,18 +141,21 @@ def _joint(keys: Sequence[tuple[IntArray, int]]) -> tuple[IntArray, IntArray]:
     return joint.astype(np.int64), used_codes
 
 
-def _first_places(cell: IntArray, cells: int) -> IntArray:
+def first_places(cell: IntArray, cells: int) -> IntArray:
+    """Return the first record of each cell."""
     first = np.empty(cells, dtype=np.int64)
     first[cell[::-1]] = np.arange(len(cell) - 1, -1, -1)
     return first
 
 
-def _steady_sums(wv: FloatArray, wwv: FloatArray, wwvv: FloatArray, count: IntArray) -> Sums:
+def steady_sums(wv: FloatArray, wwv: FloatArray, wwvv: FloatArray, count: IntArray) -> Sums:
+    """Round the three sums of a value so that they do not depend on the order of adding."""
     # A sum that cancels is rounded at the scale of its terms (Cauchy-Schwarz), not at its own.
-    return _steady(wv, np.sqrt(wwvv * count)), _steady(wwv, np.maximum(np.abs(wwv), wwvv)), _steady(wwvv)
+    return steady(wv, np.sqrt(wwvv * count)), steady(wwv, np.maximum(np.abs(wwv), wwvv)), steady(wwvv)
 
 
-def _steady(values: FloatArray, scale: FloatArray | None = None) -> FloatArray:
+def steady(values: FloatArray, scale: FloatArray | None = None) -> FloatArray:
+    """Round sums to twelve digits, of their own size or of a given one."""
     # Engines add in whatever order their threads finish. Twelve digits are the same on every run and
     # are far below the noise of any sample.
     with np.errstate(divide="ignore", invalid="ignore"):

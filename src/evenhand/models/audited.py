@@ -74,6 +74,8 @@ class AuditedModel:
         What was decided on the user's behalf.
     seen : Answers or None
         Its answers about the audited rows, so that it is not asked about all of them twice.
+    latest : list of Answers
+        Its answers about the batch of rows that is at hand, at most one.
     """
 
     name: str
@@ -92,6 +94,7 @@ class AuditedModel:
     problem: str = ""
     notes: tuple[str, ...] = ()
     seen: Answers | None = None
+    latest: list[Answers] = field(default_factory=list)
 
     def encode(self, columns: Columns) -> Any:
         """Return columns as the model takes them."""
@@ -113,17 +116,31 @@ class AuditedModel:
 
     def score(self, columns: Columns) -> FloatArray:
         """Return one score per row, towards decision 1."""
-        if self.seen is not None and columns is self.seen.columns and self.seen.score is not None:
-            return self.seen.score
+        for known in self._known(columns):
+            if known.score is not None:
+                return known.score
         return self._answer(self.ask, self.encode(columns), columns)
 
     def decide(self, columns: Columns) -> FloatArray:
         """Return decisions, 0.0 or 1.0."""
-        if self.seen is not None and columns is self.seen.columns and self.seen.decision is not None:
-            return self.seen.decision
+        for known in self._known(columns):
+            if known.decision is not None:
+                return known.decision
         if self.choose is not None:
             return self._answer(self.choose, self.encode(columns), columns)
         return (self.score(columns) >= self.cut()).astype(np.float64)
+
+    def remember(self, columns: Columns) -> Answers:
+        """Ask about a batch of rows, and keep the answers until the next one is at hand."""
+        self.latest.clear()
+        score = self.score(columns)
+        self.latest[:] = [Answers(columns=columns, score=score)]
+        decision = None if self.threshold is None else self.decide(columns)
+        self.latest[:] = [Answers(columns=columns, score=score, decision=decision)]
+        return self.latest[0]
+
+    def _known(self, columns: Columns) -> list[Answers]:
+        return [known for known in (self.seen, *self.latest) if known is not None and known.columns is columns]
 
     def cut(self) -> float:
         """Return the score from which on the decision is 1, or say that nobody said it."""

@@ -57,6 +57,11 @@ class SparkEngine:
 
     def fetch(self, wanted: Sequence[str]) -> dict[str, Column]:
         """Bring the wanted columns into memory."""
+        arrays = _arrays(self.cast(wanted))
+        return {name: from_values(array, name) for name, array in zip(wanted, arrays, strict=True)}
+
+    def cast(self, wanted: Sequence[str]) -> Any:
+        """Return a frame of the wanted columns: numbers as doubles, truth values, and everything else as texts."""
         from pyspark.sql import functions
 
         parts = []
@@ -65,8 +70,7 @@ class SparkEngine:
             if self.kinds[name] in ("number", "other"):
                 sql = f"CAST({sql} AS {'DOUBLE' if self.kinds[name] == 'number' else 'STRING'})"
             parts.append(functions.expr(sql).alias(f"v{i}"))
-        arrays = _arrays(self._frame.select(*parts))
-        return {name: from_values(array, name) for name, array in zip(wanted, arrays, strict=True)}
+        return self._frame.select(*parts)
 
 
 def _arrays(frame: Any) -> list[Any]:

@@ -1,0 +1,160 @@
+"""Batches on a real Spark: any number of partitions, tasks that die, batches that go wrong."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+
+import evenhand as eh
+from evenhand.errors import DataError
+
+ROLES: dict[str, Any] = {"outcome": "paid", "groups": ["sex", "race"], "features": ["x", "job", "member", "sex"]}
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    rng = np.random.default_rng(8)
+    n = 2000
+    return pd.DataFrame(
+        {
+            "paid": rng.choice(["yes", "no", None], n, p=[0.5, 0.4, 0.1]),
+            "sex": rng.choice(["F", "M", None], n, p=[0.5, 0.45, 0.05]),
+            "race": rng.choice(["a", "b", "c"], n),
+            "x": rng.normal(size=n),
+            "job": rng.choice(["clerk", "smith", None], n),
+            "member": rng.choice([True, False], n),
+        }
+    )
+
+
+class Sums:
+    """Sums by group of a feature, of what a given function makes of it; the function does not travel back."""
+
+    def __init__(self, change: Any, groups: int) -> None:
+        self.change, self.rows, self.total = change, np.zeros(groups, dtype=np.int64), np.zeros(groups)
+
+    def add(self, batch: eh.AuditData) -> None:
+        codes = batch.attributes[0].codes
+        self.rows += np.bincount(codes, weights=batch.count, minlength=self.rows.size).astype(np.int64)
+        self.total += np.bincount(codes, weights=self.change(batch.features["x"]), minlength=self.rows.size)
+
+    def merge(self, other: Sums) -> None:
+        self.rows += other.rows
+        self.total += other.total
+
+
+@pytest.fixture
+def frame(spark: Any, table: pd.DataFrame) -> Any:
+    return spark.createDataFrame(table.astype(object).where(table.notna(), None).values.tolist(), list(table))
+
+
+@pytest.mark.parametrize("partitions", [1, 5])
+def test_any_number_of_partitions_gives_one_answer(frame: Any, table: pd.DataFrame, partitions: int) -> None:
+    local = eh.read(duckdb.from_df(table), **ROLES, rows="batches")
+    far = eh.read(frame.repartition(partitions), **ROLES, rows="batches")
+    assert far.batches is not None
+    assert local.batches is not None
+    assert (far.batches.rows, far.batches.features) == (local.batches.rows, local.batches.features)
+    lambdas_travel = partial(Sums, lambda x: x**2, 2)
+    one, two = local.batches.fold(lambdas_travel), far.batches.fold(lambdas_travel)
+    np.testing.assert_array_equal(one.rows, two.rows)
+    np.testing.assert_allclose(one.total, two.total, rtol=1e-12)
+    assert two.change(3.0) == 9.0
+    kept, drawn = local.batches.sample(150, seed=4), far.batches.sample(150, seed=4)
+    assert kept.rows.rows_used == drawn.rows.rows_used == 150
+    for name in ("x", "job", "member"):
+        np.testing.assert_array_equal(kept.features[name], drawn.features[name])
+    assert kept.feature_types == drawn.feature_types
+
+
+def test_a_poisoned_batch_gives_one_sentence_that_says_where(frame: Any) -> None:
+    data = eh.read(frame.coalesce(1), **ROLES, rows="batches")
+    assert data.batches is not None
+    with pytest.raises(DataError, match=r"^Values are too large\. This was in rows 1 to 2,000 of partition 0\.$"):
+        data.batches.fold(partial(Sums, refuse_large, 2))
+    with pytest.raises(
+        DataError, match=r"^Spark could not work through the rows: ZeroDivisionError: division by zero\.$"
+    ):
+        data.batches.fold(partial(Sums, lambda x: 1 / 0, 2))
+    with pytest.raises(DataError, match=r"^The model cannot be sent to Spark's workers: TypeError: "):
+        data.batches.fold(partial(Sums, threading.Lock(), 2))
+
+
+def refuse_large(x: Any) -> Any:
+    if (x > 2).any():
+        raise DataError("Values are too large.")
+    return x
+
+
+CLUSTER = """
+import os, signal, sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from pyspark.sql import SparkSession
+
+import evenhand as eh
+
+os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+spark = (
+    SparkSession.builder.master("local-cluster[2,1,512]")
+    .config("spark.executor.memory", "512m")
+    .config("spark.executorEnv.PYTHONPATH", os.environ.get("PYTHONPATH", ""))
+    .config("spark.ui.enabled", "false")
+    .config("spark.log.level", "OFF")
+    .getOrCreate()
+)
+
+
+def executor() -> int:
+    daemon = Path(f"/proc/{os.getppid()}/stat").read_text()
+    return int(daemon.rpartition(")")[2].split()[1])
+
+
+class Sums:
+    def __init__(self, mark):
+        self.mark, self.rows, self.total = mark, 0, 0.0
+
+    def add(self, batch):
+        if self.mark and not Path(self.mark).exists() and batch.features["x"].min() > 5000:
+            Path(self.mark).touch()
+            os.kill(executor(), signal.SIGKILL)
+        self.rows += int(batch.count.sum())
+        self.total += float(np.sqrt(batch.features["x"]).sum())
+
+    def merge(self, other):
+        self.rows += other.rows
+        self.total += other.total
+
+
+columns = ("id % 2 AS d", "IF(id % 3 = 0, 'F', 'M') AS sex", "CAST(id AS DOUBLE) AS x")
+frame = spark.range(0, 10000, 1, 4).selectExpr(*columns)
+data = eh.read(frame, decision="d", groups="sex", features="x", rows="batches")
+for mark in ("", sys.argv[1]):
+    summary = data.batches.fold(partial(Sums, mark))
+    print("answer", summary.rows, repr(summary.total))
+spark.stop()
+"""
+
+
+def test_a_killed_executor_changes_nothing(tmp_path: Path) -> None:
+    """Two executors of their own; the one that works on the third partition is killed in the middle."""
+    script, mark = tmp_path / "cluster.py", tmp_path / "killed"
+    script.write_text(CLUSTER, encoding="utf-8")
+    command = [sys.executable, str(script), str(mark)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=900, check=False)
+    answers = [line.removeprefix("answer ") for line in done.stdout.splitlines() if line.startswith("answer ")]
+    assert len(answers) == 2, done.stderr[-2000:]
+    assert mark.exists()
+    assert answers[0] == answers[1]
+    assert answers[0].split()[0] == "10000"
