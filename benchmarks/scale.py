@@ -137,7 +137,7 @@ def work(asked: dict[str, Any]) -> None:
         bare_local(source, model, names)
     else:
         data = eh.read(source, outcome="y", groups=["group"], features=names, rows="batches")
-        findings = len(eh.audit(data, model=model, plan=eh.Plan(**{audit: {}}), rng=0).findings)
+        findings = len(eh.audit(data, model=model, plan=eh.Plan(audits=(audit,)), rng=0).findings)
     done = {"seconds": time.perf_counter() - began, "processor": _used() - usage, "findings": findings}
     print(json.dumps(done | {"bare_seconds": bare}))
 
