@@ -10,6 +10,7 @@ model score. Each audit is one fresh process, from the file to the findings; Pyt
 ``rows="batches"`` on one machine, ``spark`` is Spark with master ``local[2]``. The bare cost is that of scoring the
 same rows once with the same model, batch by batch, without anything of ours: on Spark with ``mapInArrow``, in the same
 session, before the audit. Memory is the largest of the Python process that asks; Spark's own processes are not in it.
+The load is that of the machine when the measurement ends: above the number of cores, wall seconds are too long.
 Results are kept by audit, engine, rows, features and groups in ``scale.json``: a run replaces what it measures again.
 """
 
@@ -163,6 +164,7 @@ def measure(asked: dict[str, Any]) -> dict[str, Any] | None:
     row = {k: asked[k] for k in KEY}
     row |= {k: v if v is None else round(v, 3) for k, v in done.items()}
     row["megabytes"] = round(usage.ru_maxrss / 1024, 1)
+    row["load"] = round(os.getloadavg()[0], 1)
     print(row, flush=True)
     return row
 

@@ -1,6 +1,6 @@
 """The rows at hand: all of them, or a stated sample of rows that stay where they are.
 
-Rows are drawn by a hash of their features, score and weight, so many of each group: the sample does not depend on how
+Rows are drawn by a hash of their features, recorded score and weight, so many of each group: the sample does not depend on how
 the rows are divided or ordered, nor on the names of groups, and a small group is in it as a whole. The outcome has no
 part in the draw: people with the same features come together, whatever became of them, and what is learned about
 P(Y|X) is not bent. Whether any other row is in the sample can be told from its own content.
@@ -67,9 +67,9 @@ def at_hand(data: AuditData, size: int) -> AtHand:
 
 
 def words_of(batch: AuditData) -> WordArray:
-    """Return the hash of each row by which it is drawn."""
+    """Return the hash of each row by which it is drawn: what the source says of it, not what a model says."""
     columns = {f"feature:{name}": values for name, values in batch.features.items()}
-    columns |= {} if batch.score is None else {"score": batch.score}
+    columns |= {"score": batch.score} if batch.score is not None and "score" in batch.columns else {}
     columns |= {} if batch.weight is None else {"weight": batch.weight}
     return row_hash(columns, seed=0)
 
