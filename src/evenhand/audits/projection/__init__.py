@@ -46,7 +46,8 @@ from evenhand.arrays import FloatArray, IntArray
 from evenhand.audits.finding import Raw, columns_of
 from evenhand.audits.needs import check_independent
 from evenhand.audits.options import complete, record, with_options
-from evenhand.audits.projection.boundary import Asked, Sample, as_distances, find_boundary, questions
+from evenhand.audits.projection.batched import EXACT_ROWS, find_records
+from evenhand.audits.projection.boundary import Asked, Sample, as_distances, questions
 from evenhand.audits.projection.changes import Laws, Solved
 from evenhand.audits.projection.criteria import Conditions, Criterion, own_conditions, rate_conditions
 from evenhand.audits.projection.evidence import ProjectionEvidence
@@ -91,7 +92,7 @@ def audit_projection(data: AuditData, asked: ProjectionOptions) -> AuditResult:
     ('disparity', 109)
     """
     check_independent(data, "The projection audit")
-    setting, findings, sample = _prepare(data, asked)
+    data, setting, findings, sample = _prepare(data, asked)
     raw: list[Raw] = []
     for pairs in findings:
         setting.say(f"projection: {setting.name} of {', '.join(a.name for a, _ in pairs) or 'own tuple'}")
@@ -191,7 +192,7 @@ def _cells(conditions: Conditions, sample: Sample) -> tuple[tuple[Cell, ...], In
     """Sort the records into (value of U, decision), nearest to the boundary first."""
     place = np.where(conditions.code >= 0, 2 * conditions.code + sample.decision, -1)
     n_cells = 2 * len(conditions.phi)
-    if sample.weighted:
+    if sample.weighted or (not sample.single and sample.rows > EXACT_ROWS):
         return make_cells(sample.distance, place, n_cells, sample.mass), place
     if sample.single:
         return make_cells(sample.distance, place, n_cells), place
@@ -209,13 +210,16 @@ def _independent(phi: FloatArray) -> IntArray:
     return np.array(keep, dtype=np.int64)
 
 
-def _prepare(data: AuditData, asked: ProjectionOptions) -> tuple[ProjectionSetting, list[Asked], Sample]:
+def _prepare(data: AuditData, asked: ProjectionOptions) -> tuple[AuditData, ProjectionSetting, list[Asked], Sample]:
     """Check the request against the data; the only place that raises errors about them."""
     findings: list[Asked] = [[]]
     chosen: dict[str, str] = {}
     if not isinstance(asked.criterion, Criterion):
+        questions(data, asked.attribute, asked.reference)  # what cannot be asked is refused before anything is measured
+    how = as_distances(asked.distances)
+    data, boundary = find_records(data, asked.model, asked.distance, how, seed_of(asked.rng))
+    if not isinstance(asked.criterion, Criterion):
         findings, chosen = questions(data, asked.attribute, asked.reference)
-    boundary = find_boundary(data, asked.model, asked.distance, as_distances(asked.distances), seed_of(asked.rng))
     weight = np.ones(data.count.size) if data.weight is None else data.weight
     mass = data.count * weight
     shrink = float(data.count.sum()) / float(mass.sum()) if mass.sum() > 0 else 1.0
@@ -238,7 +242,7 @@ def _prepare(data: AuditData, asked: ProjectionOptions) -> tuple[ProjectionSetti
         reference=chosen,
         epsilon=(float(asked.epsilon),) if isinstance(asked.epsilon, int | float) else tuple(map(float, asked.epsilon)),
     )
-    return setting, findings, sample
+    return data, setting, findings, sample
 
 
 def _undefined(sample: Sample) -> str:

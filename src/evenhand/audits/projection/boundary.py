@@ -16,7 +16,7 @@ from evenhand.arrays import FloatArray, IntArray
 from evenhand.audits.reference import references
 from evenhand.errors import DataError, UsageError, near_matches
 from evenhand.intake import Attribute, AuditData
-from evenhand.models import audited_model
+from evenhand.models import AuditedModel, audited_model
 from evenhand.models.distances import BoundaryDistance, boundary_distance
 from evenhand.models.moves import Moves
 from evenhand.models.nearest import Towards
@@ -126,11 +126,12 @@ def find_boundary(data: AuditData, model: Any, distance: ArrayLike | str | None,
     elif isinstance(distance, str) and distance == "threshold" and "threshold" not in data.features:
         boundary = _from_threshold(data)
     else:
-        boundary = _from_column(data, distance)
-    return _priced(data, boundary, how.cost)
+        boundary = column_distance(data, distance)
+    return priced(data, boundary, how.cost)
 
 
-def _from_column(data: AuditData, distance: ArrayLike | str | None) -> Boundary:
+def column_distance(data: AuditData, distance: ArrayLike | str | None) -> Boundary:
+    """Take the distances from the user's array or feature column."""
     decision = _decision(data)
     name = "the array given"
     if isinstance(distance, str):
@@ -162,23 +163,37 @@ def _from_column(data: AuditData, distance: ArrayLike | str | None) -> Boundary:
 
 def _from_model(data: AuditData, model: Any, how: Distances, seed: int) -> Boundary:
     asked = audited_model(model, data, threshold=how.threshold)
-    wanted = [*(asked.inputs or data.features)]
+    columns = {n: np.asarray(data.features[n]) for n in input_names(asked, data, how)}
+    measured = boundary_distance(asked, columns, how, count=data.count, seed=seed)
+    if data.decision is not None:
+        differ = int(data.count[measured.decision != data.decision].sum())
+        if differ:
+            raise DataError(disagreement(differ, data))
+    return replace(model_boundary(data, measured, how), inputs=columns)
+
+
+def input_names(model: AuditedModel, data: AuditData, how: Distances) -> list[str]:
+    """Return the model's inputs among the features, in its order."""
+    wanted = [*(model.inputs or data.features)]
     names = list(how.features) if how.features is not None else [n for n in data.features if n in wanted]
     if not names:
         raise DataError("The model's inputs are missing: name the columns in `features`.")
     for name in [*names, *wanted, *how.categorical]:
         if name not in data.features:
             raise DataError(f"There is no feature column `{name}`.{near_matches(name, data.features)}")
-    columns = {n: np.asarray(data.features[n]) for n in names}
-    measured = boundary_distance(asked, columns, how, count=data.count, seed=seed)
-    decision = measured.decision.astype(np.int64)
-    if data.decision is not None:
-        differ = int(data.count[decision != data.decision].sum())
-        if differ:
-            raise DataError(
-                f"The model and the column of decisions disagree on {differ} of {data.rows.rows_used} rows. Check the "
-                "order of `features` and the `threshold`, or leave the decisions out."
-            )
+    return names
+
+
+def disagreement(differ: int, data: AuditData) -> str:
+    """Say that the model did not make the decisions of the data."""
+    return (
+        f"The model and the column of decisions disagree on {differ} of {data.rows.rows_used} rows. Check the "
+        "order of `features` and the `threshold`, or leave the decisions out."
+    )
+
+
+def model_boundary(data: AuditData, measured: BoundaryDistance, how: Distances) -> Boundary:
+    """Say how far each record is from a model's boundary, and what is to be said about it."""
     stuck = int(data.count[np.isinf(measured.distance)].sum())
     described = {**measured.described, "unreachable": stuck}
     stay = described.get("frozen_columns", [])
@@ -190,12 +205,11 @@ def _from_model(data: AuditData, model: Any, how: Distances, seed: int) -> Bound
             "`distances`, in a plan or in Python."
         )
     return Boundary(
-        decision=decision,
+        decision=measured.decision.astype(np.int64),
         distance=measured.distance,
         described=described,
         notes=tuple(notes),
         warnings=tuple(_doubts(data, measured, how, stuck)),
-        inputs=columns,
         towards=measured.towards,
     )
 
@@ -256,7 +270,8 @@ def _decision(data: AuditData) -> IntArray:
     return data.decision.astype(np.int64)
 
 
-def _priced(data: AuditData, boundary: Boundary, cost: Mapping[str, float]) -> Boundary:
+def priced(data: AuditData, boundary: Boundary, cost: Mapping[str, float]) -> Boundary:
+    """Multiply the distances of groups by what a unit of distance costs them."""
     if not cost:
         return boundary
     price = np.ones(boundary.distance.size)

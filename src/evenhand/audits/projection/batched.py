@@ -1,0 +1,236 @@
+"""Distances of rows that stay where they are: measured batch by batch, and brought back as counted records.
+
+A record is all people of one group, outcome and decision at one distance. Up to `EXACT_ROWS` rows distances are kept as
+they are; of more, those that differ by less than one part in a thousand are counted together at their mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evenhand.arrays import FloatArray, IntArray, read_only
+from evenhand.audits.projection.boundary import (
+    Boundary,
+    Distances,
+    column_distance,
+    disagreement,
+    find_boundary,
+    input_names,
+    model_boundary,
+    priced,
+)
+from evenhand.errors import DataError, UsageError
+from evenhand.intake import AuditData
+from evenhand.intake.cells import first_places, joint_codes
+from evenhand.kernels.shared.value_bins import bin_places
+from evenhand.models import AuditedModel, audited_model
+from evenhand.models.adapter import ASKED_ROWS
+from evenhand.models.distances import boundary_distance
+from evenhand.models.gradient_sklearn import final_step
+from evenhand.models.ground import find_ground
+
+EXACT_ROWS = 1 << 20
+DIGITS = 10  # of a distance where there are more rows
+
+# From a batch to decisions and distances.
+Measure = Callable[[AuditData], tuple[IntArray, FloatArray]]
+
+
+def find_records(
+    data: AuditData, model: Any, distance: ArrayLike | str | None, how: Distances, seed: int
+) -> tuple[AuditData, Boundary]:
+    """Find decisions and distances, and the records they belong to: the data's own, or those that batches bring back.
+
+    Parameters
+    ----------
+    data : AuditData
+        With rows in memory, or batches.
+    model, distance, how, seed
+        As for `find_boundary`.
+
+    Returns
+    -------
+    data : AuditData
+        The records.
+    boundary : Boundary
+        With one decision and one distance for each.
+    """
+    if data.batches is None or (model is None) == (distance is None):
+        return data, find_boundary(data, model, distance, how, seed)
+    if model is not None:
+        return _by_model(data, audited_model(model, data, threshold=how.threshold), how, seed)
+    if not isinstance(distance, str) or distance not in data.batches.features:
+        raise UsageError(
+            "The rows stay where they are, so that `distance` must be the name of a feature column. Read them with "
+            "`rows='keep'` to give an array, or the margin of a score."
+        )
+    measure = partial(_column_of_batch, distance)
+    made, far = _records(data, measure)
+    named = {"method": "given", "source": f"column `{distance}`", "scale": "as given"}
+    boundary = Boundary(decision=np.asarray(made.decision).astype(np.int64), distance=far, described=named)
+    return made, _stated(data, priced(made, boundary, how.cost))
+
+
+def _by_model(data: AuditData, model: AuditedModel, how: Distances, seed: int) -> tuple[AuditData, Boundary]:
+    assert data.batches is not None
+    shown = data.batches.sample(ASKED_ROWS, seed=0)
+    names = input_names(model, shown, how)
+    columns = {n: shown.features[n] for n in names}
+    trial = boundary_distance(model, columns, how, count=shown.count, seed=seed)
+    drawn = hasattr(final_step(model.source)[1], "drawn_members") and model.choose is not None
+    if trial.method == "search" or drawn:
+        # A search walks from row to row, and a drawn member depends on its place: both need rows side by side.
+        boundary = find_boundary(shown, model, None, how, seed)
+        if shown.rows.rows_used == data.rows.rows_used:
+            return shown, boundary
+        warning = (
+            f"Distances to this model's boundary are searched from row to row, so {shown.rows.rows_used:,} rows, drawn "
+            f"by their content, stand for all {data.rows.rows_used:,}. Counts and p-value are those of the rows drawn."
+        )
+        return shown, replace(boundary, warnings=(*boundary.warnings, warning))
+    moves = how
+    if how.scale in ("std", "range"):
+        spread = data.batches.fold(partial(_Spread, find_ground(model, columns, how.categorical).moving))
+        moves = replace(how, scale=tuple(spread.unit(str(how.scale)).tolist()))
+    made, far = _records(data, partial(_model_distance, model, names, moves, seed))
+    measured = replace(trial, distance=far, decision=np.asarray(made.decision), towards=None)
+    return made, _stated(data, priced(made, model_boundary(made, measured, how), how.cost))
+
+
+def _model_distance(
+    model: AuditedModel, names: Sequence[str], moves: Distances, seed: int, batch: AuditData
+) -> tuple[IntArray, FloatArray]:
+    columns = {n: batch.features[n] for n in names}
+    measured = boundary_distance(model, columns, moves, count=batch.count, seed=seed)
+    return measured.decision.astype(np.int64), measured.distance
+
+
+def _column_of_batch(name: str, batch: AuditData) -> tuple[IntArray, FloatArray]:
+    boundary = column_distance(batch, name)
+    return boundary.decision, boundary.distance
+
+
+def _stated(data: AuditData, boundary: Boundary) -> Boundary:
+    """Say how much a distance may differ from its row's own, where distances were counted together."""
+    if data.rows.rows_used <= EXACT_ROWS:
+        return boundary
+    note = (
+        f"Distances that differ by less than {2.0**-DIGITS:.2%} were counted together at their mean, so that the mean "
+        f"distance moved is known within {2.0**-DIGITS:.2%}."
+    )
+    described = {**boundary.described, "largest_relative_error": 2.0**-DIGITS}
+    return replace(boundary, described=described, notes=(*boundary.notes, note))
+
+
+def _records(data: AuditData, measure: Measure) -> tuple[AuditData, FloatArray]:
+    """Measure all rows where they are, and return the records and their distances."""
+    assert data.batches is not None
+    digits = None if data.rows.rows_used <= EXACT_ROWS else DIGITS
+    records = data.batches.fold(partial(_Records, measure, digits))
+    if records.differ:
+        raise DataError(disagreement(records.differ, data))
+    return records.data(data)
+
+
+class _Records:
+    """People added up by group, outcome, decision and distance."""
+
+    def __init__(self, measure: Measure, digits: int | None) -> None:
+        self._measure, self._digits = measure, digits
+        self.differ = 0  # rows on which the model and a column of decisions disagree
+        self._codes: IntArray = np.empty((0, 0), dtype=np.int64)  # (records, keys)
+        self._sums: FloatArray = np.empty((0, 4))  # (records, 4): rows, w, w², w times distance
+
+    def add(self, batch: AuditData) -> None:
+        """Measure the rows of one batch."""
+        decision, distance = self._measure(batch)
+        if batch.decision is not None:
+            self.differ += int(batch.count[decision != batch.decision].sum())
+        binary = batch.outcome is not None and batch.outcome_kind == "binary"
+        outcome = batch.outcome.astype(np.int64) if batch.outcome is not None and binary else np.zeros_like(decision)
+        # Every double has a place of its own where all its digits count.
+        place = bin_places(distance, 52 if self._digits is None else self._digits)
+        weight = np.ones(distance.size) if batch.weight is None else batch.weight
+        mass = batch.count * weight
+        codes = np.column_stack([*(a.codes for a in batch.attributes), outcome, decision, place])
+        self._take(codes, np.column_stack([batch.count, mass, batch.count * weight**2, mass * distance]))
+
+    def merge(self, other: _Records) -> None:
+        """Take the rows of another part."""
+        self.differ += other.differ
+        if len(other._codes):
+            self._take(other._codes, other._sums)
+
+    def _take(self, codes: IntArray, sums: FloatArray) -> None:
+        if len(self._codes):
+            codes, sums = np.vstack([self._codes, codes]), np.vstack([self._sums, sums])
+        distinct, place = np.unique(codes[:, -1], return_inverse=True)
+        keys = [(key, int(key.max()) + 1) for key in codes[:, :-1].T]
+        record, used = joint_codes([*keys, (place.astype(np.int64), len(distinct))])
+        self._codes = codes[first_places(record, len(used))]
+        self._sums = np.column_stack([np.bincount(record, weights=term, minlength=len(used)) for term in sums.T])
+
+    def data(self, whole: AuditData) -> tuple[AuditData, FloatArray]:
+        """Return the records as data, and their distances."""
+        *groups, outcome, decision, place = self._codes.T
+        rows, mass, square, total = self._sums.T
+        distance = place.astype(np.int64).view(np.float64) if self._digits is None else total / mass
+        count = rows.astype(np.int64)
+        weighted = whole.weight is not None
+        made = replace(
+            whole,
+            outcome=None if whole.outcome is None else read_only(outcome.astype(np.float64)),
+            decision=read_only(decision.astype(np.float64)),
+            score=None,
+            score_kind="none",
+            score_bins=None,
+            attributes=tuple(replace(a, codes=read_only(c)) for a, c in zip(whole.attributes, groups, strict=True)),
+            count=read_only(count),
+            weight=read_only(mass / count) if weighted else None,
+            weight_square=read_only(square) if weighted else None,
+            moments=None,
+            batches=None,
+        )
+        return made, distance
+
+
+class _Spread:
+    """Mean, spread and range of some columns."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = tuple(names)
+        self._rows = 0.0
+        # (columns,): mean, sum of squares around it, smallest and largest value.
+        self._mean, self._square = np.zeros(len(names)), np.zeros(len(names))
+        self._low, self._high = np.full(len(names), np.inf), np.full(len(names), -np.inf)
+
+    def add(self, batch: AuditData) -> None:
+        """Take the rows of one batch."""
+        rows = np.column_stack([np.asarray(batch.features[n], dtype=np.float64) for n in self._names])
+        mean = np.average(rows, axis=0, weights=batch.count)
+        square = batch.count @ (rows - mean) ** 2
+        self._take(float(batch.count.sum()), mean, square, rows.min(axis=0), rows.max(axis=0))
+
+    def merge(self, other: _Spread) -> None:
+        """Take the rows of another part."""
+        if other._rows:
+            self._take(other._rows, other._mean, other._square, other._low, other._high)
+
+    def _take(self, rows: float, mean: FloatArray, square: FloatArray, low: FloatArray, high: FloatArray) -> None:
+        # Means and squares of two parts, without large sums that cancel (Chan, Golub and LeVeque 1983).
+        total, gap = self._rows + rows, mean - self._mean
+        self._square = self._square + square + gap**2 * (self._rows * rows / total)
+        self._mean = self._mean + gap * (rows / total)
+        self._rows = total
+        self._low, self._high = np.minimum(self._low, low), np.maximum(self._high, high)
+
+    def unit(self, scale: str) -> FloatArray:
+        """Return the standard deviation or the range of each column, 1 where it is 0."""
+        spread = np.sqrt(self._square / self._rows) if scale == "std" else self._high - self._low
+        return np.where(spread > 0, spread, 1.0)

@@ -1,0 +1,148 @@
+"""The projection audit of rows that stay where they are says what it says of rows in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+import evenhand as eh
+from evenhand.errors import DataError, UsageError
+
+FEATURES = ["x", "z", "job"]
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    rng = np.random.default_rng(1)
+    n = 5000
+    sex = rng.choice(["F", "M"], n)
+    x, z = rng.normal(size=n) + 0.3 * (sex == "M"), rng.normal(size=n)
+    return pd.DataFrame(
+        {
+            "y": (rng.random(n) < 1 / (1 + np.exp(-x))).astype(int),
+            "sex": sex,
+            "race": rng.choice(["a", "b", "c"], n),
+            "x": x,
+            "z": z,
+            "job": rng.choice(["clerk", "smith"], n),
+            "w": rng.choice([0.5, 1.0, 2.5], n),
+            "times": rng.integers(1, 4, n),
+            "far": np.abs(x),
+            "d": (x > 0).astype(int),
+        }
+    )
+
+
+def fitted(kind: str, table: pd.DataFrame) -> tuple[Any, list[str]]:
+    if kind == "pipeline":
+        encode = make_column_transformer((StandardScaler(), ["x", "z"]), (OneHotEncoder(), ["job"]))
+        return make_pipeline(encode, LogisticRegression()).fit(table[FEATURES], table["y"]), FEATURES
+    made = {
+        "logistic": LogisticRegression(),
+        "tree": DecisionTreeClassifier(max_depth=4, random_state=0),
+        "forest": RandomForestClassifier(5, max_depth=3, random_state=0),
+    }[kind]
+    return made.fit(table[["x", "z"]], table["y"]), ["x", "z"]
+
+
+def both(table: pd.DataFrame, rows: dict[str, Any], asked: dict[str, Any]) -> tuple[Any, Any]:
+    source = duckdb.from_df(table)
+    kept, batched = eh.read(source, **rows, rows="keep"), eh.read(source, **rows, rows="batches")
+    return eh.audit_projection(kept, rng=0, **asked), eh.audit_projection(batched, rng=0, **asked)
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenhand.intake.engines.duck.BATCH_ROWS", 2048)
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "asked"),
+    [
+        ("logistic", {}, {}),
+        ("logistic", {"groups": ["sex", "race"]}, {"criterion": "equalized_odds", "attribute": ["sex", "race"]}),
+        ("logistic", {"weight": "w"}, {"criterion": "statistical_parity"}),
+        ("logistic", {"weight": "times", "weight_kind": "frequency"}, {"distances": {"scale": "range", "norm": "l1"}}),
+        ("logistic", {}, {"distances": {"cost": {"sex=F": 2.0}}}),
+        ("pipeline", {}, {}),
+        ("tree", {}, {"epsilon": 0.01}),
+    ],
+)
+def test_numbers_are_those_of_rows_in_memory(
+    table: pd.DataFrame, kind: str, more: dict[str, Any], asked: dict[str, Any]
+) -> None:
+    model, features = fitted(kind, table)
+    rows = {"outcome": "y", "groups": "sex", "features": features, **more}
+    kept, batched = both(table, rows, {"model": model, **asked})
+    assert len(kept) == len(batched)
+    for one, two, seen, told in zip(kept, batched, kept.evidence, batched.evidence, strict=True):
+        assert (one.measure, one.groups, one.counts) == (two.measure, two.groups, two.counts)
+        assert two.estimate == pytest.approx(one.estimate, rel=1e-9, nan_ok=True)
+        assert two.pvalue == pytest.approx(one.pvalue, rel=1e-7, nan_ok=True)
+        assert seen.changes is not None
+        assert told.changes is not None
+        assert told.changes.people == seen.changes.people
+        assert told.changes.mean_distance == pytest.approx(seen.changes.mean_distance, rel=1e-9, nan_ok=True)
+        assert [line.people for line in told.changes.by_group] == [line.people for line in seen.changes.by_group]
+
+
+def test_a_search_takes_rows_that_are_drawn(table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, features = fitted("forest", table)
+    few = table.iloc[:400]
+    rows = {"outcome": "y", "groups": "sex", "features": features}
+    kept, batched = both(few, rows, {"model": model})
+    # All rows are drawn, in another order.
+    assert batched[0].estimate == pytest.approx(kept[0].estimate, rel=0.02)
+    assert not any("drawn by their content" in w for w in batched.evidence[0].warnings)
+    monkeypatch.setattr("evenhand.audits.projection.batched.ASKED_ROWS", 150)
+    monkeypatch.setattr("evenhand.models.adapter.ASKED_ROWS", 150)
+    drawn = eh.audit_projection(eh.read(duckdb.from_df(few), **rows, rows="batches"), model=model, rng=0)
+    assert any("150 rows, drawn by their content, stand for all 400" in w for w in drawn.evidence[0].warnings)
+
+
+def test_a_column_of_distances(table: pd.DataFrame) -> None:
+    rows = {"outcome": "y", "decision": "d", "groups": "sex", "features": ["far"]}
+    kept, batched = both(table, rows, {"distance": "far", "criterion": "statistical_parity"})
+    assert batched[0].estimate == pytest.approx(kept[0].estimate, rel=1e-12)
+    assert batched[0].pvalue == pytest.approx(kept[0].pvalue, rel=1e-9)
+    data = eh.read(duckdb.from_df(table), **rows, rows="batches")
+    with pytest.raises(UsageError, match="`distance` must be the name of a feature column"):
+        eh.audit_projection(data, distance=np.ones(5000))
+
+
+def test_decisions_of_another_model_are_refused(table: pd.DataFrame) -> None:
+    model, features = fitted("logistic", table)
+    data = eh.read(duckdb.from_df(table), outcome="y", decision="d", groups="sex", features=features, rows="batches")
+    with pytest.raises(DataError, match=r"disagree on \d+ of 5000 rows"):
+        eh.audit_projection(data, model=model)
+
+
+@pytest.mark.parametrize("criterion", ["equal_opportunity", "statistical_parity", "equalized_odds"])
+def test_distances_counted_together_keep_their_bound(
+    table: pd.DataFrame, criterion: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, features = fitted("logistic", table)
+    rows = {"outcome": "y", "groups": ["sex", "race"], "features": features}
+    kept, _ = both(table, rows, {"model": model, "criterion": criterion})
+    monkeypatch.setattr("evenhand.audits.projection.batched.EXACT_ROWS", 1000)
+    monkeypatch.setattr("evenhand.audits.projection.EXACT_ROWS", 1000)
+    monkeypatch.setattr("evenhand.audits.projection.batched.DIGITS", 6)
+    data = eh.read(duckdb.from_df(table), **rows, rows="batches")
+    binned = eh.audit_projection(data, model=model, criterion=criterion, rng=0)
+    assert any("were counted together at their mean" in note for note in binned.notes)
+    for one, two, told in zip(kept, binned, binned.evidence, strict=True):
+        assert one.estimate > 0
+        assert abs(two.estimate / one.estimate - 1) <= 2**-6
+        assert told.distance["largest_relative_error"] == 2**-6
+        assert two.counts == one.counts
+        assert two.pvalue == pytest.approx(one.pvalue, rel=0.05)
