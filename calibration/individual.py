@@ -231,7 +231,7 @@ def with_learned_metric(design: Learned, n: int, replications: int, seed: int) -
     truth: tuple[float, ...] = ()
     if design.weights is not None:
         large, model = drawn(design, LARGE, rng)
-        truth = tuple(f.estimate for f in audit_individual(large, model=model, refits=0, rng=0))
+        truth = tuple(f.estimate for f in audit_individual(large, model=model, refits=0, sample_rows=LARGE, rng=0))
     allowed = {"tolerance": truth[0]} if "tolerance" in design.name else {}
     keys = ("computed", "disparity", "equivalent", "p .05", "p .01", "equivalence .05", "too high", "too low",
             "errors computed", "errors too high", "errors too low")  # fmt: skip

@@ -32,6 +32,7 @@ class ModelView:
     loss: Loss  # what is made larger
     task: str  # what the outcome is; one of "binary", "multiclass", "regression"
     y: FloatArray  # (rows,): class numbers, or values
+    code: Callable[[FloatArray], FloatArray]  # outcomes of other rows to such numbers
     labels: tuple[str, ...]  # names of the classes; empty for regression
     tile: int  # rows to hand over at once
     notes: tuple[str, ...] = ()  # what was decided on the user's behalf
@@ -77,7 +78,7 @@ def view_model(
             f"{name}: answers between {np.nanmin(sample):.3g} and {np.nanmax(sample):.3g} are no probabilities. Return "
             "probabilities, or say that they are log-odds with `CallableGradient(..., link='logit')`."
         )
-    y, labels = _outcome_codes(outcome, outcome_kind, classes, task, sample.shape[1])
+    code, labels = _outcome_codes(outcome_kind, classes, task, sample.shape[1])
     return ModelView(
         name=name,
         space=space,
@@ -85,7 +86,8 @@ def view_model(
         score=score,
         loss=_loss(loss, task, link, clip),
         task=task if task == "regression" else "binary" if len(labels) == 2 else "multiclass",
-        y=y,
+        y=code(outcome),
+        code=code,
         labels=labels,
         tile=tile,
         notes=notes,
@@ -180,21 +182,30 @@ def _raw(asked: AuditedModel, features: Columns, task: str) -> tuple[InputSpace,
     for name in names:
         column = features[name]
         if column.dtype.kind in "biuf":
-            values = column.astype(np.float64)
-            inputs.append(Input(name, None, float(values.mean()), float(values.std()) or 1.0))
+            inputs.append(Input(name))
         else:
             inputs += [Input(name, str(label)) for label in sorted({str(v) for v in column})]
 
     def encode(columns: Columns) -> FloatArray:
         text = {i.column: columns[i.column].astype(str) for i in inputs if i.category is not None}
-        return np.column_stack(
+        out = np.column_stack(
             [
-                (columns[i.column].astype(np.float64) - i.offset) / i.scale
+                columns[i.column].astype(np.float64)
                 if i.category is None
                 else (text[i.column] == i.category).astype(np.float64)
                 for i in inputs
             ]
         )
+        for block in space.blocks:
+            strange = out[:, block].sum(axis=1) == 0
+            if strange.any():
+                name = inputs[block[0]].column
+                raise DataError(
+                    f"Feature `{name}` is `{text[name][strange][0]}` in {int(strange.sum())} rows, and in none of "
+                    "those from which the model's inputs were learned. Learn from more rows, or put an encoder before "
+                    "the model in a scikit-learn pipeline and hand over the pipeline."
+                )
+        return out
 
     space = InputSpace(inputs=tuple(inputs), encode=encode)
     ask = _method(asked.source, task)
@@ -203,7 +214,7 @@ def _raw(asked: AuditedModel, features: Columns, task: str) -> tuple[InputSpace,
         columns: dict[str, NDArray[Any]] = {}
         for j, i in enumerate(inputs):
             if i.category is None:
-                columns[i.column] = i.offset + i.scale * X[:, j]
+                columns[i.column] = X[:, j]
         for block in space.blocks:
             labels = np.array([inputs[j].category for j in block], dtype=object)
             columns[inputs[block[0]].column] = labels[X[:, block].argmax(axis=1)]
@@ -213,18 +224,18 @@ def _raw(asked: AuditedModel, features: Columns, task: str) -> tuple[InputSpace,
 
 
 def _outcome_codes(
-    outcome: FloatArray, kind: str, classes: Any, task: str, outputs: int
-) -> tuple[FloatArray, tuple[str, ...]]:
+    kind: str, classes: Any, task: str, outputs: int
+) -> tuple[Callable[[FloatArray], FloatArray], tuple[str, ...]]:
+    """Return the way from outcomes to class numbers, or values, and the names of the classes."""
     if task == "regression":
         if outputs != 1:
             raise DataError(f"The outcome is a number and the model has {outputs} outputs; a regression needs one.")
-        return outcome.astype(np.float64), ()
+        return _as_numbers, ()
     n_classes = max(2, outputs) if classes is None else len(classes)
     if kind == "binary":
         if n_classes != 2:
             raise DataError(f"The outcome has two values and the model has {n_classes} classes.")
-        labels = ("0", "1") if classes is None else tuple(str(c) for c in classes)
-        return outcome.astype(np.float64), labels
+        return _as_numbers, ("0", "1") if classes is None else tuple(str(c) for c in classes)
     values = np.arange(n_classes) if classes is None else np.asarray(classes)
     try:
         known = values.astype(np.float64)
@@ -233,11 +244,19 @@ def _outcome_codes(
             f"The outcome is numeric and the model's classes are names: {[str(v) for v in values[:5]]}. Code the "
             f"outcome as 0 to {n_classes - 1} in this order and pass a model whose classes are these numbers."
         ) from None
+    return partial(_class_numbers, known), tuple(str(v) for v in values)
+
+
+def _as_numbers(outcome: FloatArray) -> FloatArray:
+    return outcome.astype(np.float64)
+
+
+def _class_numbers(known: FloatArray, outcome: FloatArray) -> FloatArray:
     place = np.abs(outcome[:, None] - known[None, :]).argmin(axis=1)
     strange = np.unique(outcome[known[place] != outcome])
     if strange.size:
         raise DataError(f"Outcomes {strange[:5].tolist()} are not classes of the model; it knows {known[:8].tolist()}.")
-    return place.astype(np.float64), tuple(str(v) for v in values)
+    return np.asarray(place, dtype=np.float64)
 
 
 def _loss(name: str | None, task: str, link: str, clip: float) -> Loss:

@@ -39,30 +39,27 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 
 from evenhand.audits.finding import Raw, columns_of
-from evenhand.audits.individual.description import (
-    by_part,
-    curve,
-    metric_sensitivity,
-    movement_summary,
-    off_range,
-    pairs,
-)
+from evenhand.audits.individual.attack import Attack, UnfairMap
+from evenhand.audits.individual.description import by_part, curve, metric_sensitivity, movement_summary
 from evenhand.audits.individual.evidence import GroupPredicted, IndividualEvidence, MapUsed, MetricUsed
 from evenhand.audits.individual.findings import error_finding, loss_finding, refused
-from evenhand.audits.individual.folds import Fold, NotPredictedError, Plan, Refits, make_plan, refit_errors
-from evenhand.audits.individual.moving import Moved, check_step, euler_errors, move
+from evenhand.audits.individual.folds import NotPredictedError, Plan, Refits, make_plan, refit_errors
+from evenhand.audits.individual.moving import Moved, check_step, euler_errors
 from evenhand.audits.individual.options import IndividualOptions, IndividualSetting
 from evenhand.audits.individual.people import People, gather
+from evenhand.audits.individual.totals import Totals
 from evenhand.audits.needs import check_independent
 from evenhand.audits.options import complete, record, with_options
 from evenhand.errors import DataError, UsageError, near_matches
 from evenhand.intake import AuditData
-from evenhand.kernels.flow.ratios import MeanRatio, RateRatio, mean_ratio, rate_ratio
+from evenhand.intake.batches import Batches, LocalBatches, batches_of
+from evenhand.kernels.flow.ratios import MeanRatio, RateRatio, mean_of, rate_of
 from evenhand.kernels.shared.seeds import seed_of
 from evenhand.results import AuditResult
 from evenhand.similarity.expert import as_similarity
@@ -107,30 +104,50 @@ def audit_individual(data: AuditData, asked: IndividualOptions) -> AuditResult:
     [('loss_ratio', 'disparity'), ('error_ratio', 'disparity')]
     """
     check_independent(data, "The individual audit")
-    people, recipe, setting = _prepare(data, asked)
-    notes = (*data.notes, *people.notes)
+    source = batches_of(data)
+    people, recipe, setting = _prepare(_sample(data, source, asked.sample_rows), asked)
+    share = float(people.count.sum()) / source.rows
+    notes = (*data.notes, *people.notes, *_sampled(people, source.rows))
     try:
         plan = make_plan(people, recipe, setting.metric_rows, setting, setting.alpha if setting.refits else None)
     except DataError as error:
         tested = _predicted(error.predicted) if isinstance(error, NotPredictedError) else None
         behind = IndividualEvidence(predicted=tested)
-        return _result([refused(m, str(error), people, None, behind) for m in _measures(people)], setting, notes)
+        raw = [refused(m, str(error), float(source.rows), None, behind) for m in _measures(people)]
+        return _result(raw, setting, notes)
     notes += _left_out(plan, setting.alpha)
-    moved = _move_all(people, plan.folds, setting)
-    lowered = float(people.count[moved.log_ratio() < -1e-6].sum() / people.count.sum())
+    moved, totals = _move_all(people, plan, data, setting)
+    lowered = totals.lowered / totals.rows
     if lowered > LOWERED:
         reason = (
             f"The flow lowered the loss of {100 * lowered:.0f} % of the people, where a flow along the gradient can "
             "only raise it: its steps are too long. Use a shorter `step`, or `method='adaptive'`."
         )
-        return _result([refused(m, reason, people) for m in _measures(people)], setting, notes)
-    refit = refit_errors(people, plan, moved, setting, setting.refits)
-    means, rates = _statistic(people, moved, refit)
-    behind = _reference(people, plan, moved, refit, setting)
-    raw = [loss_finding(people, moved, means, behind, setting)]
+        return _result([refused(m, reason, totals.rows) for m in _measures(people)], setting, notes)
+    refit = refit_errors(people, plan, moved, setting, setting.refits, share)
+    means, rates = _statistic(totals, refit)
+    behind = _reference(people, plan, moved, totals, refit, setting)
+    raw = [loss_finding(totals, means, behind, setting)]
     if people.view.task != "regression":
-        raw.append(error_finding(people, moved, rates, behind, setting))
+        raw.append(error_finding(totals, rates, behind, setting))
     return _result(raw, setting, notes)
+
+
+def _sample(data: AuditData, source: Batches, rows: int) -> AuditData:
+    """Return the rows from which a map is learned: all, or some that no division or order of the rows can change."""
+    if data.batches is None and source.rows <= rows:
+        return data
+    return cast(AuditData, source.sample(rows, seed=0))
+
+
+def _sampled(people: People, rows: int) -> tuple[str, ...]:
+    """Say what comes from a sample of the rows, where not everybody is in it."""
+    if people.count.sum() == rows:
+        return ()
+    return (
+        f"The fair metric, where people may go and which columns moved come from {people.count.sum():,.0f} rows, "
+        f"drawn by a hash of their content; ratios and error rates are those of all {rows:,} rows.",
+    )
 
 
 def _prepare(data: AuditData, asked: IndividualOptions) -> tuple[People, Similarity, IndividualSetting]:
@@ -162,36 +179,31 @@ def _prepare(data: AuditData, asked: IndividualOptions) -> tuple[People, Similar
     return people, recipe, setting
 
 
-def _move_all(people: People, folds: Sequence[Fold], setting: IndividualSetting) -> Moved:
-    """Apply the map to everyone, each under the metric of the other half."""
-    done = 0
-    outs = []
-    total = sum(f.index.size for f in folds)
-    for fold in folds:
+def _move_all(people: People, plan: Plan, data: AuditData, setting: IndividualSetting) -> tuple[Moved, Totals]:
+    """Apply the map to everyone, each under the metric of the other half: where the people learned from went, and sums.
 
-        def report(k: int, _: int, before: int = done) -> None:
-            setting.say(f"individual: {before + k} of {total} people")
-
-        outs.append(move(people, fold.index, fold.metric, fold.box, setting, report))
-        done += fold.index.size
-    order = np.argsort(np.concatenate([f.index for f in folds]), kind="stable")
-    return Moved(
-        end=np.concatenate([o.end for o in outs])[order],
-        clock=outs[0].clock,
-        log_loss=np.concatenate([o.log_loss for o in outs], axis=1)[:, order],
-        wrong=np.concatenate([o.wrong for o in outs], axis=1)[:, order],
-        stopped=np.concatenate([o.stopped for o in outs])[order],
-    )
+    Everyone else is moved where the rows are.
+    """
+    unfair, source = UnfairMap.of(people, plan, setting), batches_of(data)
+    whole, some = float(people.count.sum()) == source.rows, people.count.size
+    of = "people" if whole else "people of the sample"
+    moved, totals = unfair.apply(people, lambda k: setting.say(f"individual: {k} of {some} {of}"))
+    if whole:
+        return moved, totals
+    # Elsewhere nobody hears, and whoever listens here could not be sent there.
+    here = data.batches is None or isinstance(data.batches, LocalBatches)
+    say = (lambda k: setting.say(f"individual: {k} of {source.rows} rows")) if here else None
+    everyone = source.fold(partial(Attack, unfair, say)).totals
+    assert everyone is not None
+    return moved, everyone
 
 
-def _statistic(people: People, moved: Moved, refit: Refits) -> tuple[MeanRatio | None, RateRatio]:
+def _statistic(totals: Totals, refit: Refits) -> tuple[MeanRatio | None, RateRatio]:
     """Return the mean ratio (None when some ratio is not a number) and the ratio of error rates."""
-    log_ratio = moved.log_ratio()
-    finite = bool(np.isfinite(log_ratio).all())
-    rates = rate_ratio(np.nan_to_num(moved.wrong[-1]), np.nan_to_num(moved.wrong[0]), people.count, people.weight)
+    ratios = totals.ratios[-1]
     return (
-        replace(mean_ratio(log_ratio, people.count, people.weight), map=refit.loss[-1]) if finite else None,
-        replace(rates, map=refit.wrong[-1]),
+        None if ratios.undefined else replace(mean_of(ratios), map=refit.loss[-1]),
+        replace(rate_of(totals.rates[-1]), map=refit.wrong[-1]),
     )
 
 
@@ -210,7 +222,7 @@ def _left_out(plan: Plan, alpha: float) -> tuple[str, ...]:
 
 
 def _reference(
-    people: People, plan: Plan, moved: Moved, refit: Refits, setting: IndividualSetting
+    people: People, plan: Plan, moved: Moved, totals: Totals, refit: Refits, setting: IndividualSetting
 ) -> IndividualEvidence:
     """Gather the evidence shared by all findings; the only user of the random generator."""
     first, recipe = plan.folds[0], plan.recipe
@@ -244,18 +256,18 @@ def _reference(
         ),
         metric=MetricUsed(
             kind=first.metric.kind,
-            learned_on=_learned_on(recipe, setting),
+            learned_on=_learned_on(recipe, setting, people, totals),
             predicted=_predicted(plan.predicted),
             reach=tuple(first.box.reach.tolist()),
             sensitivity=sensitivity,
             angle_between_halves_degrees=angle,
             details=first.metric.details,
         ),
-        curve=curve(people, moved, refit, setting),
-        by_part=by_part(people, moved, refit, setting),
-        off_range=off_range(people, plan.folds, moved),
+        curve=curve(totals, moved.clock, refit, setting),
+        by_part=by_part(totals, refit, setting),
+        off_range=totals.off_range,
         movement=movement_summary(people, moved),
-        pairs=pairs(people, moved, setting.examples) if setting.examples else (),
+        pairs=tuple(p.pair for p in totals.pairs),
     )
 
 
@@ -276,9 +288,10 @@ def _measures(people: People) -> tuple[str, ...]:
     return ("loss_ratio",) if people.view.task == "regression" else ("loss_ratio", "error_ratio")
 
 
-def _learned_on(recipe: Similarity, setting: IndividualSetting) -> str:
+def _learned_on(recipe: Similarity, setting: IndividualSetting, people: People, totals: Totals) -> str:
     if not recipe.learned:
         return "stated, not learned"
-    return {"crossfit": "the other half of the rows", "shared": "the audited rows themselves"}.get(
-        setting.learned_on, setting.learned_on
-    )
+    some = people.count.sum() < totals.rows
+    rows = f"a sample of {people.count.sum():,.0f} rows" if some else "the rows"
+    shared = f"{rows}, which are audited too" if some else "the audited rows themselves"
+    return {"crossfit": f"the other half of {rows}", "shared": shared}.get(setting.learned_on, setting.learned_on)

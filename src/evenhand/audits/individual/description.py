@@ -1,9 +1,8 @@
-"""What an individual audit describes beside its tests: the way there, classes and groups, the metric's share, pairs."""
+"""What an individual audit describes beside its tests: the way there, classes and groups, the metric's share."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,19 +10,14 @@ import numpy as np
 
 from evenhand.arrays import FloatArray, IntArray
 from evenhand.audits.detectable import POWER, least_by_normal
-from evenhand.audits.individual.evidence import (
-    CurvePoint,
-    ExamplePair,
-    MovedColumn,
-    Movement,
-    OffRange,
-    PartRatios,
-)
+from evenhand.audits.individual.evidence import CurvePoint, MovedColumn, Movement, PartRatios
 from evenhand.audits.individual.folds import Fold, Refits
 from evenhand.audits.individual.moving import Moved, move
 from evenhand.audits.individual.options import IndividualSetting, MapOptions
 from evenhand.audits.individual.people import People
-from evenhand.kernels.flow.ratios import MeanRatio, mean_ratio, rate_ratio
+from evenhand.audits.individual.totals import Totals
+from evenhand.kernels.flow.ratio_sums import RateSums, RatioSums
+from evenhand.kernels.flow.ratios import MeanRatio, mean_of, rate_of
 from evenhand.similarity.uncertainty import MetricSpread
 
 # People behind a mean that is shown without having been asked for.
@@ -32,13 +26,15 @@ FEWEST = 10
 NAMED = 8
 
 
-def curve(people: People, moved: Moved, refit: Refits, options: IndividualSetting) -> tuple[CurvePoint, ...]:
+def curve(totals: Totals, clock: FloatArray, refit: Refits, options: IndividualSetting) -> tuple[CurvePoint, ...]:
     """Return the statistics against flow time (or the share of the range searched).
 
     Parameters
     ----------
-    people, moved
-        Before and after.
+    totals : Totals
+        Of everybody.
+    clock : ndarray, shape (checkpoints,)
+        Flow time, or share of the range.
     refit : Refits
         What the learned metric adds at each checkpoint.
     options : IndividualSetting
@@ -50,17 +46,17 @@ def curve(people: People, moved: Moved, refit: Refits, options: IndividualSettin
         One per checkpoint.
     """
     return tuple(
-        CurvePoint(time=float(time), **_statistics(people, people.count, moved, k, refit, options))
-        for k, time in enumerate(moved.clock)
+        CurvePoint(time=float(time), **_statistics(totals.ratios[k], totals.rates[k], refit, k, options))
+        for k, time in enumerate(clock)
     )
 
 
-def by_part(people: People, moved: Moved, refit: Refits, options: IndividualSetting) -> tuple[PartRatios, ...]:
+def by_part(totals: Totals, refit: Refits, options: IndividualSetting) -> tuple[PartRatios, ...]:
     """Return the ratios of each class and each group, as description: they are not tested.
 
     Parameters
     ----------
-    people, moved, refit, options
+    totals, refit, options
         As in `curve`.
 
     Returns
@@ -68,66 +64,33 @@ def by_part(people: People, moved: Moved, refit: Refits, options: IndividualSett
     tuple of PartRatios
         Each a "class" or a "group", at the last checkpoint.
     """
-    parts: list[tuple[str, str, FloatArray]] = [
-        ("class", label, people.count * (people.view.y == k)) for k, label in enumerate(people.view.labels)
-    ]
-    for group in people.rows.groups:
-        parts += [("group", f"{group.name}={label}", group.table[:, k]) for k, label in enumerate(group.labels)]
     return tuple(
         PartRatios(
             part=kind,
             name=name,
-            rows=float(count.sum()),
-            **(_statistics(people, count, moved, -1, refit, options) if count.sum() >= 2 else {}),
+            rows=ratio.rows + ratio.undefined,
+            **(_statistics(ratio, rate, refit, -1, options) if ratio.rows + ratio.undefined >= 2 else {}),
         )
-        for kind, name, count in parts
+        for (kind, name), (ratio, rate) in totals.parts.items()
     )
 
 
 def _statistics(
-    people: People, count: FloatArray, moved: Moved, checkpoint: int, refit: Refits, options: IndividualSetting
+    ratio: RatioSums, rate: RateSums, refit: Refits, checkpoint: int, options: IndividualSetting
 ) -> dict[str, float]:
     """Return both ratios of those who are counted, with one-sided limits at the level of the options."""
-    used = count > 0
-    weight = None if people.weight is None else people.weight[used]
-    count, log_ratio = count[used], moved.log_ratio(checkpoint)[used]
-    after, before = moved.wrong[checkpoint][used], moved.wrong[0][used]
     out: dict[str, float] = {}
     tail = 1 - options.level
-    if np.isfinite(log_ratio).all():
-        mean = replace(mean_ratio(log_ratio, count, weight), map=refit.loss[checkpoint])
+    if not ratio.undefined:
+        mean = replace(mean_of(ratio), map=refit.loss[checkpoint])
         low, high = mean.lower(tail, options.limits), mean.upper(tail, options.limits)
         out |= {"loss_ratio": mean.estimate, "low": low, "high": high, "T_n": mean.bound(options.alpha)}
-    if np.isfinite(after).all() and np.isfinite(before).all():
-        rates = replace(rate_ratio(after, before, count, weight), map=refit.wrong[checkpoint])
+    if not rate.undefined:
+        rates = replace(rate_of(rate), map=refit.wrong[checkpoint])
         if math.isfinite(rates.estimate):
             out |= {"error_ratio": rates.estimate, "error_low": rates.lower(tail), "error_high": rates.upper(tail)}
             out["T_n_error"] = rates.bound(options.alpha)
     return {k: v for k, v in out.items() if math.isfinite(v)}
-
-
-def off_range(people: People, folds: Sequence[Fold], moved: Moved) -> OffRange:
-    """Return the share of rows that ended outside the observed range of the directions, and of the inputs.
-
-    Parameters
-    ----------
-    people, moved
-        Before and after.
-    folds : sequence of Fold
-        Who was moved inside which range.
-
-    Returns
-    -------
-    OffRange
-    """
-    total = float(people.count.sum())
-    out = dict.fromkeys(("directions", "columns", "either", "stopped"), 0.0)
-    for fold in folds:
-        end, count = moved.end[fold.index], people.count[fold.index]
-        a, b = ~fold.box.inside_directions(end), ~fold.box.inside_columns(end)
-        for name, mark in zip(out, (a, b, a | b, moved.stopped[fold.index]), strict=True):
-            out[name] += float(count[mark].sum()) / total
-    return OffRange(**out)
 
 
 def metric_sensitivity(
@@ -204,23 +167,6 @@ def movement_summary(people: People, moved: Moved) -> Movement:
         sized.append((weight, MovedColumn(column=column, mean_weight_moved=weight, from_=fell, to=rose)))
     ranked = [row for size, row in sorted(sized, key=lambda r: -r[0]) if size > 1e-9]
     return Movement(rows=rows, columns=tuple(ranked[:NAMED]))
-
-
-def pairs(people: People, moved: Moved, wanted: int) -> tuple[ExamplePair, ...]:
-    """Return the people with the largest ratios as pairs of before and after: rows, so only on request."""
-    log_ratio, labels = moved.log_ratio(), people.view.labels
-    order = np.argsort(-np.nan_to_num(log_ratio, nan=-np.inf), kind="stable")[:wanted]
-    return tuple(
-        ExamplePair(
-            ratio=float(np.exp(min(log_ratio[k], 700.0))),
-            loss_before=float(np.exp(moved.log_loss[0, k])),
-            loss_after=float(np.exp(min(moved.log_loss[-1, k], 700.0))),
-            outcome=labels[int(people.view.y[k])] if labels else float(people.view.y[k]),
-            rows=float(people.count[k]),
-            moved=tuple(people.view.space.movement(people.rows.X[k], moved.end[k])),
-        )
-        for k in order
-    )
 
 
 def planning(mean: MeanRatio, tolerance: float, alpha: float) -> str:

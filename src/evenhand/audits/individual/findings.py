@@ -8,14 +8,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from evenhand.audits.finding import Raw, not_computable
 from evenhand.audits.individual.description import planning
 from evenhand.audits.individual.evidence import IndividualEvidence
-from evenhand.audits.individual.moving import Moved
 from evenhand.audits.individual.options import IndividualSetting
-from evenhand.audits.individual.people import People
+from evenhand.audits.individual.totals import Totals
 from evenhand.audits.verdict import OneSided
 from evenhand.kernels.flow.map_error import MapError
 from evenhand.kernels.flow.ratios import MeanRatio, RateRatio
@@ -32,21 +29,12 @@ UNSURE = (
 )
 
 
-def loss_finding(
-    people: People, moved: Moved, mean: MeanRatio | None, behind: IndividualEvidence, options: IndividualSetting
-) -> Raw:
+def loss_finding(totals: Totals, mean: MeanRatio | None, behind: IndividualEvidence, options: IndividualSetting) -> Raw:
     """Return the finding on the mean ratio of losses; no ratio is dropped, undefined ones forbid it."""
-    bad = ~np.isfinite(moved.log_ratio())
-    counts = {
-        "all": {
-            "rows": float(people.count.sum()),
-            "different_people": float(people.count.size),
-            "undefined_ratios": float(people.count[bad].sum()),
-        }
-    }
-    reason = _no_mean(moved, mean, counts["all"])
+    counts = {"all": {"rows": totals.rows, "undefined_ratios": totals.ratios[-1].undefined}}
+    reason = _no_mean(totals, mean)
     if reason or mean is None:
-        return refused("loss_ratio", reason, people, counts, behind)
+        return refused("loss_ratio", reason, totals.rows, counts, behind)
     # Too few rows, or a tail too long for them: people who carry it may be missing from the sample altogether.
     trusted = mean.rows >= ENOUGH and abs(mean.skewness) <= 0.5 * math.sqrt(mean.rows)
     plan = planning(mean, options.tolerance, options.alpha)
@@ -57,15 +45,13 @@ def loss_finding(
         V_n=mean.spread,
         skewness=mean.skewness,
         largest_share=mean.largest_share,
-        fact=_fact("loss", mean.estimate, behind, people),
+        fact=_fact("loss", mean.estimate, behind, totals.rows),
         planning=plan.strip(),
     )
     return _tested("loss_ratio", mean, options.limits, counts, evidence, options, trusted=trusted)
 
 
-def error_finding(
-    people: People, moved: Moved, rates: RateRatio, behind: IndividualEvidence, options: IndividualSetting
-) -> Raw:
+def error_finding(totals: Totals, rates: RateRatio, behind: IndividualEvidence, options: IndividualSetting) -> Raw:
     """Return the finding on the ratio of error rates."""
     counts = {
         "all": {
@@ -76,17 +62,17 @@ def error_finding(
             "became_right": rates.lost,
         }
     }
-    reason = _no_rates(people, moved, rates)
+    reason = _no_rates(totals, rates)
     if reason:
-        answered = not np.isnan(moved.wrong[[0, -1]]).any()
+        answered = not totals.rates[-1].undefined
         evidence = IndividualEvidence(map=behind.map)
-        return refused("error_ratio", reason, people, counts if answered else None, evidence)
+        return refused("error_ratio", reason, totals.rows, counts if answered else None, evidence)
     evidence = replace(
         _with_metric(behind, rates.map, rates.map.extra(1.0, -options.tolerance)),
         pairs=None,
         linear_form=rates.after - options.tolerance * rates.before,
         test="exact binomial given the errors" if rates.method == "binomial" else "linear form (Fieller)",
-        fact=_fact("error rate", rates.estimate, behind, people),
+        fact=_fact("error rate", rates.estimate, behind, totals.rows),
         planning="",
     )
     trusted = rates.method == "binomial" or rates.rows >= ENOUGH
@@ -128,18 +114,14 @@ def _tested(
     return Raw(finding=finding, evidence=evidence, interval_at=interval_at)
 
 
-def _no_mean(moved: Moved, mean: MeanRatio | None, counts: Mapping[str, float]) -> str:
+def _no_mean(totals: Totals, mean: MeanRatio | None) -> str:
     """Say why the ratios of losses have no mean that can be tested; empty where they have."""
     if mean is None or not math.isfinite(mean.estimate) or not math.isfinite(mean.spread):
-        silent = np.isnan(moved.log_loss[[0, -1]]).any()
-        return (
-            f"The ratio is not a number for {counts['undefined_ratios']:.0f} of {counts['rows']:.0f} rows: their "
-            + (
-                "prediction is not a number. Mend the model first."
-                if silent
-                else "loss is exactly 0 or infinite before or after. Look at `error_ratio`, or keep probabilities away "
-                f"from 0 and 1: {CLIP}."
-            )
+        return f"The ratio is not a number for {totals.ratios[-1].undefined:.0f} of {totals.rows:.0f} rows: their " + (
+            "prediction is not a number. Mend the model first."
+            if totals.silent
+            else "loss is exactly 0 or infinite before or after. Look at `error_ratio`, or keep probabilities away "
+            f"from 0 and 1: {CLIP}."
         )
     if not math.isfinite(mean.spread * mean.spread):
         return (
@@ -149,12 +131,12 @@ def _no_mean(moved: Moved, mean: MeanRatio | None, counts: Mapping[str, float]) 
     return "" if math.isfinite(mean.map.variance) else UNSURE
 
 
-def _no_rates(people: People, moved: Moved, rates: RateRatio) -> str:
+def _no_rates(totals: Totals, rates: RateRatio) -> str:
     """Say why error rates cannot be compared; empty where they can."""
-    silent = np.isnan(moved.wrong[[0, -1]]).any(axis=0)
-    if silent.any():
+    silent = totals.rates[-1].undefined
+    if silent:
         return (
-            f"The model's answer is not a number for {people.count[silent].sum():.0f} of {people.count.sum():.0f} "
+            f"The model's answer is not a number for {silent:.0f} of {totals.rows:.0f} "
             "rows, before or after they are moved, so nobody can say whether it is right. Mend the model first."
         )
     if math.isnan(rates.estimate):
@@ -173,19 +155,19 @@ def _no_rates(people: People, moved: Moved, rates: RateRatio) -> str:
 
 
 def refused(
-    measure: str, reason: str, people: People, counts: Any = None, evidence: IndividualEvidence | None = None
+    measure: str, reason: str, rows: float, counts: Any = None, evidence: IndividualEvidence | None = None
 ) -> Raw:
     """Return a finding that could not be computed, with its reason."""
-    counts = {"all": {"rows": float(people.count.sum())}} if counts is None else counts
+    counts = {"all": {"rows": rows}} if counts is None else counts
     return not_computable("individual", measure, (), reason, counts=counts, evidence=evidence or IndividualEvidence())
 
 
-def _fact(what: str, estimate: float, behind: IndividualEvidence, people: People) -> str:
+def _fact(what: str, estimate: float, behind: IndividualEvidence, rows: float) -> str:
     assert behind.map is not None
     assert behind.off_range is not None
     text = (
         f"Moving people where they should be treated alike multiplies the {what} by {estimate:.3g} "
-        f"({people.count.sum():,.0f} rows, {behind.map.kind})."
+        f"({rows:,.0f} rows, {behind.map.kind})."
     )
     outside, held = behind.off_range.either, behind.off_range.stopped > 0
     if outside > 0.1 and not held and behind.map.kind.startswith("gradient"):

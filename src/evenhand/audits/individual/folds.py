@@ -17,8 +17,8 @@ import numpy as np
 from evenhand.arrays import FloatArray, IntArray
 from evenhand.audits.individual.moving import Moved, check_step, move
 from evenhand.audits.individual.options import MapOptions
-from evenhand.audits.individual.people import People, halves, same_space
-from evenhand.audits.individual.region import Box, observed_box, stacked
+from evenhand.audits.individual.people import People, content_marks, same_space, second_half
+from evenhand.audits.individual.region import Box, observed_box, stacked, turned_box
 from evenhand.errors import DataError
 from evenhand.intake import AuditData
 from evenhand.kernels.flow.gradient_flow import QuadraticForm
@@ -57,6 +57,7 @@ class Plan:
     recipe: Similarity  # with only the attributes that the inputs predict
     folds: tuple[Fold, ...]  # one or two
     predicted: tuple[Predicted, ...]  # how well the inputs predict each attribute; empty for a stated metric
+    marks: IntArray  # of the content of the people, increasing: they say to which fold anybody else belongs
 
 
 class NotPredictedError(DataError):
@@ -95,12 +96,13 @@ def make_plan(
         )
     everyone = np.arange(people.rows.X.shape[0])
     own = None if isinstance(metric_rows, str) else same_space(people, metric_rows)
-    one, two = halves(np.column_stack([people.rows.X, people.view.y]))
+    marks = np.unique(people.marks)
+    one, two = _halves(people.marks, marks)
     if min(one.size, two.size) == 0:
         raise DataError("There are too few different people to learn the fair metric apart from them.")
     predicted: list[Predicted] = []
     if recipe.learned and alpha is not None:
-        learned, sides = (people.rows, (one, two)) if own is None else (own, halves(own.X))
+        learned, sides = (people.rows, (one, two)) if own is None else (own, _halves(content_marks(own.X)))
         first, second = (learned.take(i) for i in sides)
         recipe, predicted = predictive(recipe, first, second, alpha)
     if own is not None:
@@ -119,7 +121,13 @@ def make_plan(
             moved = rows
         box = observed_box(rows, metric, moved, how.limit)
         folds.append(Fold(index=index, rows=rows, moved=moved, metric=metric, box=box))
-    return Plan(recipe=recipe, folds=tuple(folds), predicted=tuple(predicted))
+    return Plan(recipe=recipe, folds=tuple(folds), predicted=tuple(predicted), marks=marks)
+
+
+def _halves(marks: IntArray, known: IntArray | None = None) -> tuple[IntArray, IntArray]:
+    """Return who belongs to the first half and who to the second, by their content."""
+    second = second_half(marks, np.unique(marks) if known is None else known)
+    return np.flatnonzero(~second), np.flatnonzero(second)
 
 
 def predictive(
@@ -165,13 +173,13 @@ class Refits:
     shown: dict[str, Any]  # what the report says: refits made and failed, angles of their directions, ratios under them
 
 
-def refit_errors(people: People, plan: Plan, moved: Moved, how: MapOptions, refits: int) -> Refits:
+def refit_errors(people: People, plan: Plan, moved: Moved, how: MapOptions, refits: int, share: float = 1.0) -> Refits:
     """Move some people again under metrics learned from rows drawn again, with replacement.
 
     Parameters
     ----------
     people : People
-        All.
+        All from whom the metric is learned.
     plan : Plan
         As they were moved.
     moved : Moved
@@ -180,6 +188,8 @@ def refit_errors(people: People, plan: Plan, moved: Moved, how: MapOptions, refi
         How.
     refits : int
         Draws; 0 takes the metric as known.
+    share : float
+        Their share of all rows of the audit: a draw of them moves means over all rows by as much less.
 
     Returns
     -------
@@ -218,8 +228,8 @@ def refit_errors(people: People, plan: Plan, moved: Moved, how: MapOptions, refi
         turns.append([float(angles(first, v[k][0].form.free_directions()).max(initial=0.0)) for v in made])
     r, a, b0 = _ratio(moved.log_loss), moved.wrong, moved.wrong[0]
     return Refits(
-        loss=tuple(redrawn(loss[:, t], _parts(mass, times, r[t])) for t in range(marks)),
-        wrong=tuple(redrawn(wrong[:, t], _parts(mass, times, a[t], b0)) for t in range(marks)),
+        loss=tuple(redrawn(loss[:, t], share * _parts(mass, times, r[t])) for t in range(marks)),
+        wrong=tuple(redrawn(wrong[:, t], share * _parts(mass, times, a[t], b0)) for t in range(marks)),
         shown={
             "refits": len(made),
             "refits_failed": refits - len(made),
@@ -232,16 +242,15 @@ def refit_errors(people: People, plan: Plan, moved: Moved, how: MapOptions, refi
 def _refit(
     plan: Plan, fold: Fold, drawn: MetricRows, rng: np.random.Generator, how: MapOptions
 ) -> tuple[FairMetric, Box]:
-    everyone = drawn.X.shape[0]
     if len(plan.folds) == 2:
-        rows = drawn.take(np.setdiff1d(np.arange(everyone), fold.index))
+        rows = drawn.take(next(other.index for other in plan.folds if other is not fold))
     elif fold.rows.X is not drawn.X and fold.rows.X.shape != drawn.X.shape:
         rows = draw(fold.rows, rng)[0]
     else:
         rows = drawn
     metric = plan.recipe.fit(rows)
     moved = rows if fold.moved is fold.rows else drawn.take(fold.index)
-    return metric, observed_box(fold.rows, metric, moved, how.limit)
+    return metric, turned_box(fold.box, fold.rows, metric, moved, how.limit)
 
 
 def _moved_under(people: People, probe: IntArray, refits: list[tuple[FairMetric, Box]], how: MapOptions) -> FloatArray:

@@ -109,6 +109,13 @@ class IndividualOptions(MapOptions):
         "is shown to predict a group: for a metric from elsewhere, or to repeat a published setting.",
         least=0,
     )
+    sample_rows: int = option(
+        50_000,
+        "Rows from which the fair metric, where people may go and which columns moved are learned: all where there are "
+        "not more, else a sample drawn by a hash of the rows' content. Ratios and error rates are always those of all "
+        "rows.",
+        least=8,
+    )
     examples: int = option(
         0, "Pairs with the largest ratio to list as rows; none by default, since rows are about persons.", least=0
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.arrays import FloatArray, IntArray
+from evenhand.arrays import BoolArray, FloatArray, IntArray
 from evenhand.errors import DataError
 from evenhand.intake import AuditData
 from evenhand.models import audited_model
@@ -35,6 +35,11 @@ class People:
     def count(self) -> FloatArray:
         """Rows each person stands for."""
         return self.rows.count
+
+    @property
+    def marks(self) -> IntArray:
+        """A hash of each person's inputs and outcome."""
+        return content_marks(np.column_stack([self.rows.X, self.view.y]))
 
 
 def gather(data: AuditData, model: Any, *, scale: str, loss: str | None, clip: float) -> People:
@@ -64,22 +69,46 @@ def gather(data: AuditData, model: Any, *, scale: str, loss: str | None, clip: f
         raise DataError("The individual audit needs what really happened: name the column with `outcome=`.")
     asked = audited_model(model, data)
     view = view_model(asked, data.features, data.outcome, data.outcome_kind, loss=loss, clip=clip)
+    rows, y, weight = _distinct(data, view, view.y)
+    view, X, note = _in_units(replace(view, y=y), rows.X, rows.count, scale)
+    return People(
+        view=view,
+        rows=replace(rows, X=np.ascontiguousarray(X), space=view.space),
+        weight=weight,
+        notes=(*view.notes, *note),
+    )
+
+
+def further(view: ModelView, data: AuditData) -> People:
+    """Make the people of further rows, in the coordinates and with the classes of those already gathered.
+
+    Parameters
+    ----------
+    view : ModelView
+        Of the people gathered before.
+    data : AuditData
+        Rows with outcome and features, coded alike.
+
+    Returns
+    -------
+    People
+    """
+    assert data.outcome is not None
+    rows, y, weight = _distinct(data, view, view.code(data.outcome))
+    return People(view=replace(view, y=y), rows=rows, weight=weight)
+
+
+def _distinct(data: AuditData, view: ModelView, y: FloatArray) -> tuple[MetricRows, FloatArray, FloatArray | None]:
+    """Make rows with equal inputs, outcome and weight one, in the order of these."""
     raw = view.space.encode(data.features) + 0.0  # -0.0 and 0.0 are the same person
     if not np.all(np.isfinite(raw)):
         bad = int((~np.isfinite(raw)).any(axis=1).sum())
         raise DataError(f"{bad} rows have a missing or infinite model input. Drop them, or impute inside the pipeline.")
-    key = [raw, view.y[:, None]] + ([] if data.weight is None else [data.weight[:, None]])
+    key = [raw, y[:, None]] + ([] if data.weight is None else [data.weight[:, None]])
     units, place = np.unique(np.hstack(key), axis=0, return_inverse=True)
-    place = place.reshape(-1)
     p = raw.shape[1]
-    rows = _counted(data, units[:, :p], place, view.space)
-    view, X, note = _in_units(replace(view, y=units[:, p]), rows.X, rows.count, scale)
-    return People(
-        view=view,
-        rows=replace(rows, X=np.ascontiguousarray(X), space=view.space),
-        weight=None if data.weight is None else units[:, p + 1],
-        notes=(*view.notes, *note),
-    )
+    rows = _counted(data, units[:, :p], place.reshape(-1), view.space)
+    return rows, units[:, p], None if data.weight is None else units[:, p + 1]
 
 
 def same_space(people: People, data: AuditData) -> MetricRows:
@@ -102,20 +131,43 @@ def same_space(people: People, data: AuditData) -> MetricRows:
     return _counted(data, X, place.reshape(-1), people.view.space)
 
 
-def halves(rows: FloatArray) -> tuple[IntArray, IntArray]:
-    """Split distinct rows in two halves by a hash of their content; neither a seed nor the order of rows matters.
+def content_marks(rows: FloatArray) -> IntArray:
+    """Return a hash of the content of each row; neither a seed nor the order of rows matters.
 
     Parameters
     ----------
     rows : ndarray, shape (rows, values)
-        Without repetition.
+        Such as inputs and outcome.
 
     Returns
     -------
-    two index arrays, each sorted
+    ndarray of int, shape (rows,)
     """
-    order = np.argsort([zlib.crc32(row.tobytes()) for row in np.ascontiguousarray(rows)], kind="stable")
-    return np.sort(order[::2]), np.sort(order[1::2])
+    return np.fromiter((zlib.crc32(row.tobytes()) for row in np.ascontiguousarray(rows)), np.int64, count=len(rows))
+
+
+def second_half(marks: IntArray, known: IntArray) -> BoolArray:
+    """Say who belongs to the second half: every other one of the known marks, and anybody else with the next above.
+
+    Those whose marks are known fall into halves of equal size, and where anybody else belongs is a matter of content.
+
+    Parameters
+    ----------
+    marks : ndarray of int, shape (rows,)
+        From `content_marks`.
+    known : ndarray of int
+        The marks of all rows from which a metric is learned, increasing and without repetition.
+
+    Returns
+    -------
+    ndarray of bool, shape (rows,)
+
+    Examples
+    --------
+    >>> second_half(np.array([30, 10, 20, 15, 99]), np.array([10, 20, 30])).tolist()
+    [False, False, True, True, True]
+    """
+    return np.asarray(np.searchsorted(known, marks) % 2 == 1)
 
 
 def _in_units(

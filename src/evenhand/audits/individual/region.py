@@ -98,13 +98,7 @@ def observed_box(rows: MetricRows, metric: FairMetric, moved: MetricRows, limit:
     Box
     """
     X = rows.X[rows.count > 0]
-    if limit == "groups":
-        directions, reach = group_reach(metric, moved)
-    else:
-        directions = metric.form.free_directions()
-        reach = np.full(directions.shape[1], np.inf)
-    if directions.shape[1] == 0:
-        directions, reach = np.linalg.eigh(metric.form.dense())[1][:, :1], np.full(1, np.inf)
+    directions, reach = _directions(metric, moved, limit)
     at = X @ directions
     two = np.array([np.unique(column).size <= 2 for column in X.T])
     category = np.array([i.category is not None for i in rows.space.inputs])
@@ -122,6 +116,25 @@ def observed_box(rows: MetricRows, metric: FairMetric, moved: MetricRows, limit:
         blocks=blocks,
         shares=tuple(b for b in blocks if held[b].all() and np.allclose(X[:, b].sum(axis=1), 1.0)),
     )
+
+
+def turned_box(box: Box, rows: MetricRows, metric: FairMetric, moved: MetricRows, limit: str) -> Box:
+    """Return the box of the same rows under another metric: the range of the inputs stays, that of directions turns."""
+    directions, reach = _directions(metric, moved, limit)
+    at = (rows.X @ directions)[rows.count > 0]
+    return replace(box, directions=directions, low=at.min(axis=0), high=at.max(axis=0), reach=reach)
+
+
+def _directions(metric: FairMetric, moved: MetricRows, limit: str) -> tuple[FloatArray, FloatArray]:
+    """Return the free directions, or the cheapest one where none is free, and the reach along each."""
+    if limit == "groups":
+        directions, reach = group_reach(metric, moved)
+    else:
+        directions = metric.form.free_directions()
+        reach = np.full(directions.shape[1], np.inf)
+    if directions.shape[1] == 0:
+        directions, reach = np.linalg.eigh(metric.form.dense())[1][:, :1], np.full(1, np.inf)
+    return directions, reach
 
 
 def stacked(boxes: Sequence[Box]) -> Box:

@@ -36,6 +36,7 @@ from evenhand.kernels.flow.map_error import (
     unfolded,
     widening,
 )
+from evenhand.kernels.flow.ratio_sums import RateSums, RatioSums
 
 
 class _Ratio:
@@ -151,7 +152,7 @@ def mean_ratio(log_ratio: FloatArray, count: FloatArray, weight: FloatArray | No
     Parameters
     ----------
     log_ratio : ndarray, shape (records,)
-        Finite; the caller decides what an undefined ratio means.
+        Those that are not finite are left out; the caller decides what they mean.
     count : ndarray, shape (records,)
         Rows each record stands for.
     weight : ndarray, shape (records,), optional
@@ -167,18 +168,20 @@ def mean_ratio(log_ratio: FloatArray, count: FloatArray, weight: FloatArray | No
     >>> round(mean.estimate, 6), round(mean.spread, 6), round(mean.bound(0.05), 3)
     (2.0, 1.0, 1.05)
     """
-    n = float(count.sum())
-    if n < 2 or log_ratio.size == 0:
+    return mean_of(RatioSums.of(log_ratio, count, weight))
+
+
+def mean_of(sums: RatioSums) -> MeanRatio:
+    """Average ratios given by their sums; ratios that are not finite are not in them."""
+    n, total = sums.rows, sums.total
+    if n < 2 or not total > 0:
         return MeanRatio(estimate=math.nan, spread=math.nan, skewness=math.nan, rows=n, largest_share=math.nan)
-    w = np.ones_like(log_ratio) if weight is None else weight
-    top = float(log_ratio.max())
-    r = np.exp(log_ratio - top)  # at most 1: sums cannot overflow
-    total = float((count * w).sum())
-    mean = float((count * w * r).sum()) / total
-    u = w * (r - mean) * (n / total)  # linearised contribution of one row
-    second = float((count * u**2).sum())
-    third = float((count * u**3).sum())
-    scale = math.exp(top) if top < 700 else math.inf
+    mean = sums.mean
+    moments = sums.around(mean).moments
+    # The linearised contribution of one row is weight (r - mean) n / total.
+    second = float(moments[1, 2]) * (n / total) ** 2
+    third = float(moments[2, 3]) * (n / total) ** 3
+    scale = math.exp(sums.top) if sums.top < 700 else math.inf
     # Contributions that differ by rounding only are equal: their "skewness" would be noise over noise.
     flat = second <= n * (1e-14 * mean) ** 2
     return MeanRatio(
@@ -186,7 +189,7 @@ def mean_ratio(log_ratio: FloatArray, count: FloatArray, weight: FloatArray | No
         spread=0.0 if flat else scale * math.sqrt(second / (n - 1)),
         skewness=0.0 if flat else (third / n) / (second / n) ** 1.5,
         rows=n,
-        largest_share=float((w * r).max()) / (mean * total),
+        largest_share=sums.largest / (mean * total),
     )
 
 
@@ -334,25 +337,30 @@ def rate_ratio(after: FloatArray, before: FloatArray, count: FloatArray, weight:
     >>> ratio.estimate, ratio.method, [round(x, 2) for x in ratio.interval(0.95)]
     (2.0, 'binomial', [1.51, 2.96])
     """
-    n = float(count.sum())
-    w = np.ones_like(after) if weight is None else weight
-    total = float((count * w).sum())
-    nan = math.nan
-    if n < 2 or total <= 0:
-        return RateRatio(after=nan, before=nan, spread=(nan, nan, nan), rows=n, weighted=weight is not None)
-    a, b = float((count * w * after).sum()) / total, float((count * w * before).sum()) / total
-    ua, ub = w * (after - a) * (n / total), w * (before - b) * (n / total)
+    return rate_of(RateSums.of(after, before, count, weight))
 
-    def moment(x: FloatArray, y: FloatArray) -> float:
-        return float((count * x * y).sum()) / (n - 1)
+
+def rate_of(sums: RateSums) -> RateRatio:
+    """Compare two rates given by their sums; rows with a mark that is not a number are not in them."""
+    n, total = sums.rows, float(sums.sums[0])
+    nan = math.nan
+    if n < 2 or not total > 0:
+        return RateRatio(after=nan, before=nan, spread=(nan, nan, nan), rows=n, weighted=sums.weighted)
+    a, b = float(sums.sums[1]) / total, float(sums.sums[2]) / total
+    whole, sa, sb, sab = (float(v) * (n / total) ** 2 / (n - 1) for v in sums.squares)
+
+    def moment(both: float, p: float, sp: float, q: float, sq: float) -> float:
+        """Return the mean product of two contributions, weight (mark - rate) n / total each."""
+        return both - p * sq - q * sp + p * q * whole
 
     return RateRatio(
         after=a,
         before=b,
-        spread=(moment(ua, ua), moment(ub, ub), moment(ua, ub)),
+        # A mark is its own square. One formula for all three: equal marks have equal variances, to the last digit.
+        spread=(moment(sa, a, sa, a, sa), moment(sb, b, sb, b, sb), moment(sab, a, sa, b, sb)),
         rows=n,
-        gained=float((count * after * (1 - before)).sum()),
-        lost=float((count * before * (1 - after)).sum()),
-        kept=float((count * before * after).sum()),
-        weighted=weight is not None,
+        gained=sums.gained,
+        lost=sums.lost,
+        kept=sums.kept,
+        weighted=sums.weighted,
     )
