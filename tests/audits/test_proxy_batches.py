@@ -8,8 +8,10 @@ from collections import Counter
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
 
 import evenhand as eh
 from evenhand.audits.proxy import audit_proxy
@@ -183,3 +185,41 @@ def test_values_that_the_sample_has_not_seen_are_counted_and_do_no_harm():
     assert "have a value that none of those has" in " ".join(result.notes)
     plain = audit(left(data, 4096), sample_rows=2000)
     assert [f.estimate for f in result] == pytest.approx([f.estimate for f in plain], abs=5e-3)
+
+
+def frame_of(data):
+    labels = np.array(data.attribute("g").labels, dtype=object)[data.attribute("g").codes]
+    return pd.DataFrame({"y": data.outcome.astype(int), "p": data.score, "g": labels, **data.features})
+
+
+ROLES = {"outcome": "y", "groups": ["g"], "features": ["carrier", "used", "noise"]}
+
+
+@pytest.mark.parametrize("rows", [1000, 50_000])
+def test_a_spark_frame_gives_what_a_file_gives(spark, tmp_path, rows):
+    table = frame_of(people(3000))
+    path = tmp_path / "people.parquet"
+    table.to_parquet(path, row_group_size=500)
+    frame = spark.read.parquet(str(path)).repartition(4)
+    one, two = (audit(eh.read(s, score="p", **ROLES, rows="batches"), sample_rows=rows) for s in (path, frame))
+    same(numbers(one), numbers(two), 1e-10)
+    if rows > 3000:
+        same(numbers(audit(eh.read(table, score="p", **ROLES))), numbers(one), 1e-10)
+
+
+def test_in_a_run_the_model_decides_where_the_rows_are(tmp_path):
+    data = people(4000)
+    data = replace(data, features={k: np.nan_to_num(data.features[k]) for k in ("carrier", "used")})
+    path = tmp_path / "people.parquet"
+    frame_of(data).drop(columns="p").to_parquet(path, row_group_size=500)
+    X = np.column_stack([data.features["carrier"], data.features["used"]])
+    model = LogisticRegression().fit(X, data.outcome)
+    plan = eh.Plan(audits=("group", "proxy"), proxy={"measure": "sp"})
+    roles = ROLES | {"features": ["carrier", "used"]}
+    memory, batches = (
+        eh.audit(eh.read(path, **roles, rows=rows), model=model, plan=plan, rng=0) for rows in ("keep", "batches")
+    )
+    for one, two in zip(memory.findings, batches.findings, strict=True):
+        if one.audit == "proxy":
+            assert two.counts == one.counts
+            assert (two.estimate, two.pvalue) == pytest.approx((one.estimate, one.pvalue), rel=1e-9, abs=1e-12)
