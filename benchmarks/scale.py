@@ -169,10 +169,10 @@ def measure(asked: dict[str, Any]) -> dict[str, Any] | None:
     return row
 
 
-def store(made: list[dict[str, Any]]) -> None:
+def store(made: dict[str, Any]) -> None:
     """Keep what was measured, in place of what the same measurement gave before."""
     held = json.loads(STORED.read_text())["rows"] if STORED.exists() else []
-    by = {tuple(row[k] for k in KEY): row for row in [*held, *made]}
+    by = {tuple(row[k] for k in KEY): row for row in [*held, made]}
     machine = {"cores": os.cpu_count(), "python": platform.python_version(), "numpy": np.__version__}
     rows = [by[key] for key in sorted(by)]
     STORED.write_text(json.dumps({"machine": machine, "rows": rows}, indent=1) + "\n")
@@ -206,16 +206,14 @@ def main() -> None:
             file, model = Path(folder, "people.parquet"), Path(folder, "model.pickle")
             write(file, rows, features, groups)
             model.write_bytes(pickle.dumps(fitted(features, groups)))
-            made = []
             for engine in asked.engines:
                 for audit in asked.audits:
                     if (audit, engine) == ("bare", "spark"):
                         continue  # measured beside each audit
                     design = {"rows": rows, "features": features, "groups": groups, "file": str(file)}
                     row = measure(design | {"audit": audit, "engine": engine, "model": str(model)})
-                    made += [] if row is None else [row]
-            if not asked.quick:
-                store(made)
+                    if row is not None and not asked.quick:
+                        store(row)
 
 
 if __name__ == "__main__":

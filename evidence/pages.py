@@ -501,12 +501,12 @@ def cost() -> str:
     names = {"bare": "scoring alone"}
     measured = [
         (names.get(a, a), f"{r['rows']:,}", f"{r['seconds']:.1f} s", f"{r['processor']:.1f} s",
-         f"{r['megabytes']:.0f} MB", r["findings"] or "–", f"{r['load']:.0f}")
+         f"{r['megabytes']:.0f} MB", r["findings"] or "–", r.get("load", "–"))
         for a, rows in local.items() for r in rows
     ]  # fmt: skip
     on_spark = [
         (a, f"{r['rows']:,}", f"{r['seconds']:.1f} s", f"{r['bare_seconds']:.1f} s",
-         f"{r['seconds'] / r['bare_seconds']:.1f}", f"{r['megabytes']:.0f} MB", f"{r['load']:.0f}")
+         f"{r['seconds'] / r['bare_seconds']:.1f}", f"{r['megabytes']:.0f} MB", r.get("load", "–"))
         for a, rows in spark.items() for r in rows
     ]  # fmt: skip
     absent = [f"{a} with {n:,} rows" for a, rows in local.items() for n in (100_000, 1_000_000, 10_000_000)
