@@ -60,7 +60,7 @@ def ours(values: np.ndarray) -> Any:
     drawn = rng.binomial(N, 2 * K / N, size=DRAWS)
     at = rng.integers(2 * K, size=(DRAWS, int(drawn.max())))
     at = np.where(np.arange(at.shape[1]) < drawn[:, None], at, 2 * K)
-    tops = tail.values[np.sort(at, axis=1)[:, : K + 1]]
+    tops = tail.values.at(np.sort(at, axis=1)[:, : K + 1])
     scale, shape, _ = fit((tops[:, :-1] - tops[:, -1:])[:, ::-1])
     return tail, found, tops[:, -1] + quantile(N / (1e4 * K), scale, shape)
 

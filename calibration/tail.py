@@ -359,7 +359,9 @@ def means_cell(a: str, b: str, sizes: tuple[int, int], share: float, samples: in
     rng = stream(seed, f"tail/means/{a}/{b}/{sizes}/{share}")
     rejected, covered = np.zeros(len(LEVELS)), 0
     for i in range(samples):
-        one, two = (tail_rows(drawn_changes(law, n, rng), share)[0] for law, n in zip((a, b), sizes, strict=True))
+        one, two = (
+            tail_rows(drawn_changes(law, n, rng), share)[0].values for law, n in zip((a, b), sizes, strict=True)
+        )
         groups = MeanSamples(value=np.concatenate([one - truth, two]), codes=np.repeat([0, 1], sizes), n_groups=2)
         draws = Draws(n_resamples=999, seed=i)
         rejected += groups.test(0, 1, draws).pvalue <= np.array(LEVELS)

@@ -34,18 +34,19 @@ from evenhand.inference.reference import Drawn, Listed
 from evenhand.inference.samples import Draws
 from evenhand.inference.skewed_student import Lean, Shape, lean_of
 from evenhand.kernels.counts.deals import block_size
+from evenhand.kernels.shared.descending import Descending
 
 _LISTED = 13  # rows up to which all flips are listed
 _TRIED = 9  # values tried as the one above which the share lies
 _OTHER = {"greater": "less", "less": "greater"}
 
 
-def tail_rows(descending: FloatArray, share: float, moved: int = 0) -> tuple[FloatArray, float]:
+def tail_rows(descending: FloatArray | Descending, share: float, moved: int = 0) -> tuple[Descending, float]:
     """Return rows whose mean is the mean of the largest share of a sample, and the value above which the share lies.
 
     Parameters
     ----------
-    descending : ndarray, shape (n,)
+    descending : ndarray, shape (n,), or Descending
         The sample, sorted downwards; at least one row.
     share : float
         Above 0 and at most 1; 1 gives the sample itself.
@@ -55,14 +56,15 @@ def tail_rows(descending: FloatArray, share: float, moved: int = 0) -> tuple[Flo
     Examples
     --------
     >>> rows, above = tail_rows(np.arange(10.0)[::-1], 0.2)
-    >>> float(rows.mean()), above
+    >>> rows.mean(), above
     (8.5, 8.0)
     """
+    sample = Descending.of(descending)
     if share >= 1:
-        return descending, float(descending[-1])
-    place = min(max(math.ceil(share * descending.size - 1e-9) - 1 + moved, 0), descending.size - 1)
-    above = float(descending[place])
-    return above + np.maximum(descending - above, 0.0) / share, above
+        return sample, float(sample.values[-1])
+    place = min(max(math.ceil(share * sample.size - 1e-9) - 1 + moved, 0), sample.size - 1)
+    above = float(sample.at(place))
+    return sample.changed(lambda values: above + np.maximum(values - above, 0.0) / share), above
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +78,7 @@ class OneMean:
     (2.0, 0.125)
     """
 
-    descending: FloatArray  # (n,): the sample, sorted downwards
+    descending: FloatArray | Descending  # (n,): the sample, sorted downwards
     share: float
     # lowest, highest: the values that are possible.
     lowest: float
@@ -84,21 +86,21 @@ class OneMean:
     draws: Draws
 
     @cached_property
-    def rows(self) -> FloatArray:
+    def rows(self) -> Descending:
         """The rows whose mean it is."""
         return tail_rows(self.descending, self.share)[0]
 
     @property
     def estimate(self) -> float:
         """The mean."""
-        return float(self.rows.mean())
+        return self.rows.mean()
 
     @property
     def standard_error(self) -> float:
         """The standard error of the mean; 0 where all rows are alike."""
-        n, spread = self.rows.size, float(np.ptp(self.rows))
+        n, spread = self.rows.size, float(self.rows.values[0] - self.rows.values[-1])
         alike = spread <= 1e-12 * max(1.0, abs(self.estimate))
-        return 0.0 if alike else float(self.rows.std(ddof=1)) / math.sqrt(n)
+        return 0.0 if alike else self.rows.deviation() / math.sqrt(n)
 
     def tail(self, value: float, side: str) -> float:
         """Return the one-sided p-value: "greater" speaks against a mean of at most `value`."""
@@ -155,18 +157,19 @@ class OneMean:
         found = []
         for moved in dict.fromkeys([0, *np.linspace(-reach, reach, _TRIED).round().astype(int).tolist()]):
             rows = tail_rows(self.descending, self.share, moved)[0]
-            mean, error = float(rows.mean()), float(rows.std(ddof=1)) / math.sqrt(n)
+            mean, error = rows.mean(), rows.deviation() / math.sqrt(n)
             if error > 0:
-                shape = Shape.of(rows - mean, np.ones(n, dtype=np.int64), n, error**2)
+                shape = Shape.of(rows.values - mean, np.diff(rows.ends), n, error**2)
                 found.append((mean, error, lean_of([(shape, 1.0)], n - 1.0)))
         return found
 
     @cached_property
     def flips(self) -> Drawn | Listed | None:
         """Means of random halves, or None where the first law is enough or the only one."""
-        n, rows = self.rows.size, self.rows
+        n = self.rows.size
         if self.share < 1 or self.standard_error == 0 or (n > _LISTED and self._is_calm):
             return None
+        rows = self.rows.head(n)
         if n <= _LISTED:
             return Listed(_half_means(np.array(list(product((0.0, 1.0), repeat=n))), rows))
         return Drawn(
@@ -179,8 +182,7 @@ class OneMean:
 
     @property
     def _is_calm(self) -> bool:
-        residuals = self.rows - self.estimate
-        m2, m3, m4 = (float(np.mean(residuals**k)) for k in (2, 3, 4))
+        m2, m3, m4 = (self.rows.mean(k, self.estimate) for k in (2, 3, 4))
         n = self.rows.size
         return abs(m3) / m2**1.5 / math.sqrt(n) <= CALM_SKEWNESS and m4 / m2**2 / n <= CALM_KURTOSIS
 

@@ -19,14 +19,17 @@ import numpy as np
 from scipy import special
 
 from evenhand.arrays import FloatArray
+from evenhand.kernels.shared.descending import Descending
+
+Sample = FloatArray | Descending
 
 
-def sample_level(descending: FloatArray, share: float) -> float:
+def sample_level(descending: Sample, share: float) -> float:
     """Estimate the level of a share: half-way between the two values that the counts point at.
 
     Parameters
     ----------
-    descending : ndarray, shape (n,)
+    descending : ndarray, shape (n,), or Descending
         The sample, sorted downwards.
     share : float
         Share of the population above the level; n times the share is at least 1.
@@ -40,15 +43,16 @@ def sample_level(descending: FloatArray, share: float) -> float:
     low = min(max(math.floor(place), 0), descending.size - 1)
     high = min(low + 1, descending.size - 1)
     part = min(max(place - low, 0.0), 1.0)
-    return float((1 - part) * descending[low] + part * descending[high])
+    sample = Descending.of(descending)
+    return float((1 - part) * sample.at(low) + part * sample.at(high))
 
 
-def level_pvalues(descending: FloatArray, share: float, value: float) -> tuple[float, float]:
+def level_pvalues(descending: Sample, share: float, value: float) -> tuple[float, float]:
     """Test exactly whether the level of a share lies above, or below, a value.
 
     Parameters
     ----------
-    descending : ndarray, shape (n,)
+    descending : ndarray, shape (n,), or Descending
         The sample, sorted downwards.
     share : float
         Share of the population above the level.
@@ -68,13 +72,13 @@ def level_pvalues(descending: FloatArray, share: float, value: float) -> tuple[f
     >>> round(above, 2), round(below, 2)  # two of 3,000 lie above, three are expected
     (0.8, 0.42)
     """
-    n, over = descending.size, int(np.searchsorted(-descending, -value, side="left"))
+    n, over = descending.size, int(Descending.of(descending).above(value))
     above = 1.0 if over == 0 else float(special.bdtrc(over - 1, n, share))
     return max(above, 1e-300), float(special.bdtr(over, n, share))
 
 
 def level_interval(
-    descending: FloatArray, share: float, level: float, *, lowest: float = -math.inf, highest: float = math.inf
+    descending: Sample, share: float, level: float, *, lowest: float = -math.inf, highest: float = math.inf
 ) -> tuple[float, float]:
     """Return the values at which neither test of `level_pvalues` rejects at half of ``1 - level``.
 
@@ -101,8 +105,9 @@ def level_interval(
     """
     n, side = descending.size, (1 - level) / 2
     many, few = _least_above(n, share, side), _most_below(n, share, side)
-    low = lowest if many > n else float(descending[many - 1])
-    high = highest if few < 0 else float(descending[few])
+    sample = Descending.of(descending)
+    low = lowest if many > n else float(sample.at(many - 1))
+    high = highest if few < 0 else float(sample.at(few))
     return max(low, lowest), min(high, highest)
 
 
@@ -134,14 +139,12 @@ def _deviates(n: int, share: float) -> tuple[FloatArray, FloatArray]:
     return large, small
 
 
-def difference_pvalue(
-    a: FloatArray, b: FloatArray, share: float, value: float = 0.0, *, highest_b: float = math.inf
-) -> float:
+def difference_pvalue(a: Sample, b: Sample, share: float, value: float = 0.0, *, highest_b: float = math.inf) -> float:
     """Test whether the level of a exceeds that of b by more than a value.
 
     Parameters
     ----------
-    a, b : ndarray
+    a, b : ndarray or Descending
         The samples, sorted downwards.
     share : float
         Share of either population above its level.
@@ -162,18 +165,19 @@ def difference_pvalue(
     >>> difference_pvalue(x, y, 0.01) < 0.001 < difference_pvalue(x, y, 0.01, 0.7)
     True
     """
+    a, b = Descending.of(a), Descending.of(b)
     large, _ = _deviates(a.size, share)
     _, small = _deviates(b.size, share)
-    top = a[: large.size]
-    over_a = np.searchsorted(-a, -top, side="left")
+    top = a.records(large.size)
+    over_a = a.above(top)
     at = top - value  # the second level at which the first lies right at one of its sample
-    over_b = np.minimum(np.searchsorted(-b, -at, side="right"), small.size - 1)
+    over_b = np.minimum(b.reaching(at), small.size - 1)
     square = np.where(at <= highest_b, large[over_a] ** 2 + small[over_b] ** 2, math.inf)
     return float(special.ndtr(-math.sqrt(min(float(square.min()), 1400.0)))) if square.min() > 0 else 1.0
 
 
 def difference_interval(
-    a: FloatArray, b: FloatArray, share: float, level: float, *, highest: tuple[float, float] = (math.inf, math.inf)
+    a: Sample, b: Sample, share: float, level: float, *, highest: tuple[float, float] = (math.inf, math.inf)
 ) -> tuple[float, float]:
     """Return the differences at which `difference_pvalue`, either way, is above half of ``1 - level``.
 
@@ -194,17 +198,18 @@ def difference_interval(
     >>> bool(0 < low < 1 < high)
     True
     """
+    a, b = Descending.of(a), Descending.of(b)
     return _lower(a, b, share, level, highest[1]), 0.0 - _lower(b, a, share, level, highest[0])
 
 
-def _lower(a: FloatArray, b: FloatArray, share: float, level: float, highest_b: float) -> float:
+def _lower(a: Descending, b: Descending, share: float, level: float, highest_b: float) -> float:
     allowed = float(special.ndtri((1 - level) / 2)) ** 2
     large, _ = _deviates(a.size, share)
     _, small = _deviates(b.size, share)
-    top = a[: large.size]
-    left = allowed - large[np.searchsorted(-a, -top, side="left")] ** 2
+    top = a.records(large.size)
+    left = allowed - large[a.above(top)] ** 2
     top, left = top[left > 0], left[left > 0]
     # The deviates of small counts fall as counts rise: the smallest count that is not too small.
     least = np.searchsorted(-(small**2), -left, side="right")
-    reached = np.where(least > 0, b[np.minimum(np.maximum(least, 1), b.size) - 1], math.inf)
+    reached = np.where(least > 0, b.at(np.minimum(np.maximum(least, 1), b.size) - 1), math.inf)
     return float((top - np.minimum(reached, highest_b)).min(initial=math.inf))

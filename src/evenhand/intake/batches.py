@@ -51,6 +51,11 @@ class Batches(ABC):
         self.features = tuple(features)
         self._drawn: dict[tuple[int, int], Any] = {}
 
+    @property
+    def plain(self) -> Batches:
+        """The rows as they were read, without what a model made of them."""
+        return self
+
     @abstractmethod
     def fold(self, make: Callable[[], S]) -> S:
         """Add up all batches where the rows are.
@@ -159,6 +164,11 @@ class ChangedBatches(Batches):
     def __init__(self, batches: Batches, change: Callable[[Any], Any]) -> None:
         super().__init__(batches.rows, batches.features)
         self._batches, self._change = batches, change
+
+    @property
+    def plain(self) -> Batches:
+        """The rows before the change."""
+        return self._batches
 
     def fold(self, make: Callable[[], S]) -> S:
         """Add up the changed batches where the rows are."""

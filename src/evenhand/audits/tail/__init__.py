@@ -44,7 +44,6 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -60,7 +59,8 @@ from evenhand.audits.tail.findings import (
     level_finding,
     refused,
 )
-from evenhand.audits.tail.group_tail import GroupTail, Request, group_tail
+from evenhand.audits.tail.flipped import Flipped, changes_of, flips
+from evenhand.audits.tail.group_tail import GroupTail, Request, tail_of
 from evenhand.audits.tail.mean_findings import mean_findings
 from evenhand.audits.tail.options import TailOptions, TailSetting
 from evenhand.errors import DataError, UsageError
@@ -68,11 +68,11 @@ from evenhand.generators import extend_tail, printed_algorithm
 from evenhand.intake import Attribute, AuditData
 from evenhand.kernels.shared.seeds import seed_of
 from evenhand.models import AuditedModel, audited_model
-from evenhand.models.counterfactual import Columns, flip_values, recorded_as
+from evenhand.models.adapter import ASKED_ROWS
+from evenhand.models.counterfactual import Columns
 from evenhand.results import AuditResult
 
-# A group's rows as they are and as members of another: (rows' columns, other code) -> two scores, higher is better.
-Scores = Callable[[Columns, int], tuple[FloatArray, FloatArray]]
+People = Callable[[], Columns]  # the rows of a group
 
 _POINT = 0.01  # one point of a score from 0 to 1; one hundredth of another score's range
 
@@ -108,12 +108,11 @@ def audit_tail(data: AuditData, asked: TailOptions) -> AuditResult:
     check_independent(data, "The tail audit")
     scorer, setting, attributes = _prepare(data, asked)
     raw: list[Raw] = []
-    for one in attributes:
-        values = flip_values(data.features, one.name, one.labels, one.codes, asked.flip)
+    for one, values in zip(attributes, flips(data, attributes, asked.flip), strict=True):
         if isinstance(values, str):
-            raw.extend(refused(one, setting, values))
+            raw.extend(refused(data, one, setting, values))
             continue
-        raw.extend(_questions(data, one, _scores(scorer, one, values, setting), setting))
+        raw.extend(_questions(data, one, Flipped(scorer, one, values, setting.favourable), setting))
     generator = setting.generator if isinstance(setting.generator, str) else type(setting.generator).__name__
     return AuditResult(
         audit="tail",
@@ -123,24 +122,20 @@ def audit_tail(data: AuditData, asked: TailOptions) -> AuditResult:
     )
 
 
-def _questions(data: AuditData, attribute: Attribute, scores: Scores, options: TailSetting) -> Iterator[Raw]:
+def _questions(data: AuditData, attribute: Attribute, flipped: Flipped, options: TailSetting) -> Iterator[Raw]:
     """Ask each pair of groups: who is treated worse at worst, and how badly each."""
     b = attribute.labels.index(options.reference[attribute.name])
     pairs = [(a, b) for a in range(len(attribute.labels)) if a != b]
-    asked = {
-        (own, other): _group_scores(data, attribute, scores, own, other)
-        for pair in pairs
-        for own, other in (pair, pair[::-1])
-    }
+    asked = changes_of(data, attribute, flipped, [both for pair in pairs for both in (pair, pair[::-1])], options)
     # The last bits of a prediction may depend on the rows beside it.
-    if all(np.abs(after - before).max(initial=0.0) <= 1e-12 for before, after in asked.values()):
-        rows = sum(before.size for before, _ in asked.values())
+    if all(changes.largest <= 1e-12 for changes in asked.values()):
+        rows = sum(changes.rows for changes in asked.values())
         why = (
             f"The model cannot see `{attribute.name}`: flipping it changes none of {rows:,} scores. A model that does "
             "not use the attribute, or gives everybody one score, treats nobody by membership alone; audit its "
             "proxies instead"
         )
-        yield from refused(attribute, options, why)
+        yield from refused(data, attribute, options, why)
         return
     request = Request(
         upper=options.span,
@@ -152,25 +147,19 @@ def _questions(data: AuditData, attribute: Attribute, scores: Scores, options: T
         printed=options.printed,
     )
     for a, _ in pairs:
-        smaller = min(asked[a, b][0].size, asked[b, a][0].size)
+        smaller = min(asked[a, b].rows, asked[b, a].rows)
         horizon = chosen_horizon(smaller) if options.horizon is None else options.horizon
         found = []
         for own, other in ((a, b), (b, a)):
             options.say(f"tail: {attribute.group_name(own)}")
-            group = group_tail(
-                attribute.group_name(own),
-                attribute.group_name(other),
-                *asked[own, other],
-                horizon,
-                request,
-            )
+            names = attribute.group_name(own), attribute.group_name(other)
+            group = tail_of(*names, asked[own, other], horizon, request)
             if "ecd" not in options.asked_for:
                 found.append(group)
                 continue
-            mine = attribute.codes == own
-            people = {n: np.repeat(c[mine], data.count[mine]) for n, c in data.features.items()}
             generated = _as_printed if options.generate == "printed" else _extended
-            found.append(generated(group, people, partial(_change, scores, other), horizon, options))
+            people = partial(_members, data, attribute.name, own)
+            found.append(generated(group, people, partial(flipped.change, other), horizon, options))
         for measure in options.asked_for:
             if measure == "ecd":
                 yield difference_finding(found[0], found[1], horizon, options)
@@ -179,22 +168,15 @@ def _questions(data: AuditData, attribute: Attribute, scores: Scores, options: T
                 yield from mean_findings(measure, found[0], found[1], options)
 
 
-def _group_scores(
-    data: AuditData, attribute: Attribute, scores: Scores, own: int, other: int
-) -> tuple[FloatArray, FloatArray]:
-    mine = attribute.codes == own
-    before, after = scores({n: c[mine] for n, c in data.features.items()}, other)
-    times = data.count[mine]
-    return np.repeat(before, times), np.repeat(after, times)
-
-
-def _change(scores: Scores, other: int, made: Columns) -> FloatArray:
-    before, after = scores(made, other)
-    return after - before
+def _members(data: AuditData, attribute: str, own: int) -> Columns:
+    """Return the rows of one group, or drawn ones where rows stay where they are."""
+    rows = data if data.batches is None else data.batches.sample(ASKED_ROWS, seed=0)
+    mine = rows.attribute(attribute).codes == own
+    return {n: np.repeat(c[mine], rows.count[mine]) for n, c in rows.features.items()}
 
 
 def _extended(
-    group: GroupTail, rows: Columns, change: Callable[[Columns], FloatArray], horizon: float, options: TailSetting
+    group: GroupTail, people: People, change: Callable[[Columns], FloatArray], horizon: float, options: TailSetting
 ) -> GroupTail:
     """Ask a generator where a group's own rows give no level and are not in steps."""
     atoms = group.ties is not None and group.ties.atoms
@@ -202,7 +184,7 @@ def _extended(
     if known or atoms or options.generator == "none" or group.cd.size < 20:
         return group
     suggestion = extend_tail(
-        rows,
+        people(),
         change,
         options.generator,
         horizon=horizon,
@@ -215,13 +197,13 @@ def _extended(
 
 
 def _as_printed(
-    group: GroupTail, rows: Columns, change: Callable[[Columns], FloatArray], horizon: float, options: TailSetting
+    group: GroupTail, people: People, change: Callable[[Columns], FloatArray], horizon: float, options: TailSetting
 ) -> GroupTail:
     """Run Algorithm 1 of [monjezi2025] as printed beside a group's own tail."""
     if not group.cd.size:
         return group
     fits = printed_algorithm(
-        rows,
+        people(),
         change,
         options.generator,
         horizon=horizon,
@@ -232,22 +214,9 @@ def _as_printed(
     return replace(group, as_printed=fits)
 
 
-def _scores(scorer: AuditedModel, attribute: Attribute, values: Any, options: TailSetting) -> Scores:
-    """Return scores of rows in both records, higher is better. [monjezi2025] Definition III.1."""
-
-    def scores(columns: Columns, other: int) -> tuple[FloatArray, FloatArray]:
-        if not len(next(iter(columns.values()))):
-            return np.empty(0), np.empty(0)
-        before = scorer.score(columns)
-        after = scorer.score(recorded_as(columns, attribute.labels[other], other, values))
-        return (before, after) if options.favourable == "high" else (1 - before, 1 - after)
-
-    return scores
-
-
 def _prepare(data: AuditData, asked: TailOptions) -> tuple[AuditedModel, TailSetting, tuple[Attribute, ...]]:
     """Check the request against the data; the only place that raises errors about them."""
-    if not data.features:
+    if not data.features and data.batches is None:
         raise DataError("The tail audit asks the model about changed records and needs `features`. None were given.")
     if data.weight is not None:
         raise DataError(
@@ -285,7 +254,8 @@ def _prepare(data: AuditData, asked: TailOptions) -> tuple[AuditedModel, TailSet
 def _default_margin(scorer: AuditedModel, data: AuditData, span: float) -> float:
     """Return one hundredth of the score's range as it is known, or of the range of the middle nine tenths seen."""
     if math.isinf(span):
-        seen = scorer.score(data.features)
+        rows = data if data.batches is None else data.batches.sample(ASKED_ROWS, seed=0)
+        seen = scorer.score(rows.features)
         low, high = np.quantile(seen, [0.05, 0.95])
         span = 1.0 if seen.min() >= 0 and seen.max() <= 1 else float(high - low)
     return float(f"{_POINT * span:.2g}") or _POINT

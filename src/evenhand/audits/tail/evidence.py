@@ -168,6 +168,9 @@ class TailShown(Part):
     fit: TailFit | None = None
     quantile_plot: QuantilePlot | None = None
     printed_algorithm: tuple[PrintedAlgorithm, ...] | None = None
+    # By how much a change below the largest may differ from its person's own, as a share of its size; None when by
+    # nothing. So many people's changes were counted in bins.
+    largest_relative_error: float | None = None
 
 
 class LevelEvidence(Evidence, TailShown):
@@ -217,7 +220,7 @@ def summary(group: GroupTail, horizon: float, level: float, span: float) -> Tail
         acd=group.acd,
         cvar=TailMean(share=group.share, value=group.cvar),
         observed_maximum=LargestSeen(
-            value=float(group.cd[0]) if n else math.nan,
+            value=float(group.cd.values[0]) if n else math.nan,
             # None of n rows lies above it: with 95 % confidence at most 3 in n do.
             share_above_at_most=min(1.0, -math.log(0.05) / n) if n else 1.0,
         ),
@@ -226,7 +229,7 @@ def summary(group: GroupTail, horizon: float, level: float, span: float) -> Tail
             why="the range of the score" if math.isnan(group.shift) else "closed form of a logistic model",
             shift=group.shift,
         ),
-        nobody_better_off=bool(n and group.cd[0] <= NOTHING),
+        nobody_better_off=bool(n and group.cd.values[0] <= NOTHING),
         doubt=group.doubt,
         synthetic=dict(group.synthetic),
         return_levels=tuple(
@@ -241,6 +244,7 @@ def summary(group: GroupTail, horizon: float, level: float, span: float) -> Tail
         fit=fit,
         quantile_plot=plot,
         printed_algorithm=tuple(_copied(PrintedAlgorithm, fit) for fit in group.as_printed) or None,
+        largest_relative_error=group.relative_error or None,
     )
 
 
@@ -266,7 +270,7 @@ def _exponentiality(group: GroupTail) -> Exponentiality | None:
 def _feasible(group: GroupTail, levels: list[Level], span: float) -> FeasibleHorizon:
     """Say up to which horizon the level is known well; without end for a tail that ends."""
     if math.isinf(span):  # a score without limits: what its changes cover
-        span = float(group.cd[0] - group.cd[-1]) if group.cd.size else math.nan
+        span = float(group.cd.values[0] - group.cd.values[-1]) if group.cd.size else math.nan
     good = 0.0
     for m, x in zip(HORIZONS, levels, strict=False):
         if math.isnan(x.value) or not max(x.value - x.low, x.high - x.value) <= FEASIBLE * span:

@@ -23,8 +23,9 @@ from evenhand.audits.tail.words import (
     unreached_sentence,
 )
 from evenhand.inference.quantiles import difference_interval, difference_pvalue, level_pvalues
-from evenhand.intake import Attribute
+from evenhand.intake import Attribute, AuditData
 from evenhand.results import Evidence, Finding, Interval
+from evenhand.summaries import group_sizes
 
 # A horizon is chosen so that the smaller group has so many rows for each decision of it.
 ROWS_PER_DECISION = 10
@@ -122,7 +123,7 @@ def level_finding(group: GroupTail, horizon: float, options: TailSetting) -> Raw
         planning=planning_sentence(interval(options.level)),
         warnings=_as_printed(group),
         test="binomial: more than one in the horizon would gain more than the margin",
-        above_margin=int((group.cd > margin).sum()),
+        above_margin=int(group.cd.above(margin)),
     )
     if options.margin is not None:
         evidence = replace(
@@ -154,7 +155,7 @@ def _counts(*groups: GroupTail) -> dict[str, dict[str, float]]:
         g.name: {
             "rows": g.cd.size,
             "tail": 0 if g.tail is None else g.tail.k,
-            "better_off": int((g.cd > 0).sum()),
+            "better_off": int(g.cd.above(0.0)),
             "generated": int(g.synthetic.get("rows", 0)),
         }
         for g in groups
@@ -169,13 +170,14 @@ def _unreached(measure: str, names: tuple[str, ...], horizon: float, groups: lis
     return not_computable("tail", measure, names, reason, counts=_counts(*groups), evidence=shown)
 
 
-def refused(attribute: Attribute, options: TailSetting, reason: str) -> Iterator[Raw]:
+def refused(data: AuditData, attribute: Attribute, options: TailSetting, reason: str) -> Iterator[Raw]:
     """Give every comparison of an attribute the same reason why there is no answer."""
+    sizes = group_sizes(data, attribute)
     b = attribute.labels.index(options.reference[attribute.name])
     for a in range(len(attribute.labels)):
         if a != b:
             names = (attribute.group_name(a), attribute.group_name(b))
-            counts = {attribute.group_name(c): {"rows": int((attribute.codes == c).sum())} for c in (a, b)}
+            counts = {attribute.group_name(c): {"rows": int(sizes[c])} for c in (a, b)}
             said = reason.rstrip(".") + "."
             for measure in options.asked_for:
                 name = measure if measure == "ecd" else f"{measure}_difference"

@@ -13,14 +13,16 @@ from typing import Any
 import numpy as np
 
 from evenhand.arrays import FloatArray
+from evenhand.audits.tail.changes import Changes
 from evenhand.generators import PrintedFit
 from evenhand.inference.one_mean import tail_rows
 from evenhand.inference.quantiles import level_interval, sample_level
 from evenhand.kernels.extremes.exponentiality import ExponentialityTest, exponentiality
-from evenhand.kernels.extremes.logit_peak import Peak, find_peak, largest_change, logit_shift
+from evenhand.kernels.extremes.logit_peak import Peak, find_peak, largest_change
 from evenhand.kernels.extremes.pareto_checks import DOUBT, FitCheck, check_fit
 from evenhand.kernels.extremes.pareto_tail import Tail, TailIntervals, choose_k, fit_tail, tail_intervals
 from evenhand.kernels.extremes.ties import Ties, count_ties, spread_ties
+from evenhand.kernels.shared.descending import Descending
 from evenhand.kernels.shared.seeds import stream
 
 HORIZONS = (10.0, 100.0, 1_000.0, 10_000.0, 100_000.0, 1_000_000.0)
@@ -49,7 +51,8 @@ class GroupTail:
     # name, other: the group, and the group its members were recorded as.
     name: str
     other: str
-    cd: FloatArray  # (rows,): counterfactual discrimination, sorted downwards; observed rows only
+    cd: Descending  # counterfactual discrimination of the rows that were observed
+    relative_error: float = 0.0  # of the changes below the largest, where they were counted in bins
     ceiling: float  # the largest change that is possible
     share: float = CVAR_SHARE  # of the people whose mean change is the CVaR
     shift: float = math.nan  # of the log-odds, where it is the same for everybody (a logistic model); else NaN
@@ -76,12 +79,12 @@ class GroupTail:
     @property
     def acd(self) -> float:
         """Average counterfactual discrimination."""
-        return float(self.cd.mean()) if self.cd.size else math.nan
+        return self.cd.mean() if self.cd.size else math.nan
 
     @property
     def cvar(self) -> float:
         """Mean of the worst share."""
-        return float(tail_rows(self.cd, self.share)[0].mean()) if self.cd.size else math.nan
+        return tail_rows(self.cd, self.share)[0].mean() if self.cd.size else math.nan
 
     def inside(self, horizon: float, level: float) -> bool:
         """Say whether the rows alone bound the level at a horizon from both sides."""
@@ -154,25 +157,31 @@ class Request:
         """Rows that a fit needs."""
         return LEAST_ROWS if self.k is None else 2 * self.k
 
-    def test(self, values: FloatArray) -> tuple[int, ExponentialityTest | None]:
+    def test(self, values: Descending) -> tuple[int, ExponentialityTest | None]:
         """Return the number of excesses, 0 when none will do, and the test that chose it."""
         if self.k is None:
             return choose_k(values, printed=self.printed)
-        test = exponentiality(values, kmax=max(self.k, 20), printed=self.printed)
+        kmax = max(self.k, 20)
+        test = exponentiality(values.head(kmax), kmax=kmax, printed=self.printed)
         return self.k if test.passed else 0, test
 
 
 def group_tail(
     name: str, other: str, before: FloatArray, after: FloatArray, horizon: float, asked: Request
 ) -> GroupTail:
+    """Return the tail of a group from its scores as they are and as the other group's; see `tail_of`."""
+    return tail_of(name, other, Changes.of(before, after), horizon, asked)
+
+
+def tail_of(name: str, other: str, changes: Changes, horizon: float, asked: Request) -> GroupTail:
     """Count, choose the threshold, fit, check the fit and say how sure.
 
     Parameters
     ----------
     name, other : str
         The group and the other group.
-    before, after : ndarray
-        Scores of its rows as they are and as the other group's, higher is better.
+    changes : Changes
+        Of the scores of its members.
     horizon : float
         At which the fit must be stable.
     asked : Request
@@ -182,17 +191,18 @@ def group_tail(
     -------
     GroupTail
     """
-    cd = 0.0 - np.sort(before - after)
-    shift = logit_shift(before, after)
-    ceiling = asked.upper if math.isnan(shift) else max(largest_change(shift), float(cd[0]))
+    cd, shift = changes.sample(), changes.shift.value
+    ceiling = asked.upper if math.isnan(shift) else max(largest_change(shift), float(cd.values[0]))
     rng = stream(asked.seed, "tail/checks")
-    peak = find_peak(before, shift, rng) if shift > 0 else None
+    peak = find_peak(changes.nearest_peak(), shift, rng, rows=cd.size) if shift > 0 else None
     counted = GroupTail(
-        name=name, other=other, cd=cd, ceiling=ceiling, shift=shift, share=asked.share, seed=asked.seed, peak=peak
-    )
+        name=name, other=other, cd=cd, ceiling=ceiling, shift=shift, share=asked.share, seed=asked.seed, peak=peak,
+        relative_error=changes.relative_error,
+    )  # fmt: skip
     if cd.size < asked.least_rows:
         return replace(counted, doubt=f"`{name}` has {cd.size:,} rows; a fit needs at least {asked.least_rows}")
-    ties = count_ties(cd, asked.k or 50)
+    looked_at = asked.k or 50
+    ties = count_ties(cd.head(looked_at), looked_at)
     counted = replace(counted, ties=ties)
     if ties.atoms:
         doubt = (
@@ -201,10 +211,10 @@ def group_tail(
             "same record. No continuous tail can be fitted to steps"
         )
         return replace(counted, doubt=doubt)
-    values = spread_ties(cd, upper=ceiling) if ties.tied else cd
+    values = _without_ties(cd, ceiling) if ties.tied else cd
     k, test = asked.test(values)
     assert test is not None  # there are rows enough
-    counted = replace(counted, test=test, printed=exponentiality(values, kmax=int(test.k[-1]), printed=True))
+    counted = replace(counted, test=test, printed=_as_printed(values, int(test.k[-1])))
     if not k:
         doubt = (
             f"the {test.k[-1]} largest changes of `{name}` spread more than those of an exponential tail would "
@@ -217,6 +227,19 @@ def group_tail(
     check = check_fit(tail, max(horizon, float(cd.size)), draws=min(asked.draws, _DRAWS), rng=rng)
     doubt = _doubt(name, tail, intervals, check)
     return replace(counted, tail=tail, parts=parts, intervals=intervals, check=check, doubt=doubt)
+
+
+def _as_printed(values: Descending, kmax: int) -> ExponentialityTest:
+    return exponentiality(values.head(kmax), kmax=kmax, printed=True)
+
+
+def _without_ties(cd: Descending, ceiling: float) -> Descending:
+    """Spread tied values over what rounding may have joined, among those that are kept as they are."""
+    if cd.counts is None:
+        return Descending(spread_ties(cd.values, upper=ceiling))
+    kept = int(np.flatnonzero(cd.counts > 1)[0]) if (cd.counts > 1).any() else cd.values.size
+    spread = spread_ties(cd.values[:kept], upper=ceiling)
+    return Descending(np.maximum.accumulate(np.concatenate([spread, cd.values[kept:]])[::-1])[::-1], cd.counts)
 
 
 def _doubt(name: str, tail: Tail, intervals: TailIntervals, check: FitCheck) -> str:

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from evenhand.arrays import FloatArray
 from evenhand.audits.finding import Raw, not_computable
 from evenhand.audits.tail.evidence import MeanEvidence
 from evenhand.audits.tail.group_tail import GroupTail
@@ -18,6 +17,7 @@ from evenhand.inference.means import MeanSamples
 from evenhand.inference.one_mean import OneMean, tail_rows
 from evenhand.inference.pvalues import SMALLEST
 from evenhand.inference.samples import Draws
+from evenhand.kernels.shared.descending import Descending
 from evenhand.results import Finding, Interval
 
 LEAST_ROWS = 2  # of a mean: one row has no spread
@@ -54,9 +54,9 @@ def _draws(name: str, options: TailSetting) -> Draws:
     return Draws(n_resamples=options.n_resamples, seed=options.seed, name=f"tail/{name}")
 
 
-def _changes(group: GroupTail) -> FloatArray:
+def _changes(group: GroupTail) -> Descending:
     """Return the changes without their last bits, which may depend on the rows beside each and part equal ones."""
-    return np.round(group.cd, _DIGITS)
+    return group.cd.changed(lambda values: np.round(values, _DIGITS))
 
 
 def _too_few(group: GroupTail, share: float) -> str:
@@ -78,7 +78,7 @@ def _counts(share: float, *groups: GroupTail) -> dict[str, dict[str, float]]:
         g.name: {
             "rows": g.cd.size,
             "worst": math.ceil(share * g.cd.size - 1e-9),
-            "better_off": int((g.cd > 0).sum()),
+            "better_off": int(g.cd.above(0.0)),
         }
         for g in groups
     }
@@ -141,7 +141,10 @@ def _difference(measure: str, a: GroupTail, b: GroupTail, options: TailSetting) 
         return not_computable("tail", f"{measure}_difference", names, why, counts=counts, evidence=shown)
     (first, above_a), (second, above_b) = (tail_rows(_changes(group), share) for group in (a, b))
     samples = MeanSamples(
-        value=np.concatenate([first, second]), codes=np.repeat([0, 1], [first.size, second.size]), n_groups=2
+        value=np.concatenate([first.values, second.values]),
+        codes=np.repeat([0, 1], [first.values.size, second.values.size]),
+        count=np.concatenate([np.diff(first.ends), np.diff(second.ends)]),
+        n_groups=2,
     )
     draws = _draws(f"{measure}_difference", options)
 
@@ -153,7 +156,7 @@ def _difference(measure: str, a: GroupTail, b: GroupTail, options: TailSetting) 
     if math.isnan(test.pvalue):
         said = " ".join(test.warnings) or "The test's statistic is undefined on these data."
         return not_computable("tail", f"{measure}_difference", names, said, counts=counts, evidence=shown)
-    plain, values = interval(options.level), (float(first.mean()), float(second.mean()))
+    plain, values = interval(options.level), (first.mean(), second.mean())
     evidence = replace(
         shown,
         fact=means_sentence(a, b, values, share),

@@ -76,7 +76,7 @@ def beside(group: GroupTail) -> str:
     n = group.cd.size
     # Rule of three: none of n rows lies above the largest.
     return (
-        f"the largest change among {n:,} rows is {_short(group.cd[0])}, and with 95 % confidence at most "
+        f"the largest change among {n:,} rows is {_short(group.cd.values[0])}, and with 95 % confidence at most "
         f"{min(1.0, -math.log(0.05) / n):.2g} of such people lie above it"
     )
 

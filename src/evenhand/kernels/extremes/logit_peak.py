@@ -23,6 +23,58 @@ _SHARE = 0.1  # of the rows, at most
 _MOST_DISTANCE = 1.0  # in log-odds: farther away nobody is near the peak
 
 
+class LogitShift:
+    """The amount by which the log-odds of the same people's scores move, found over any division of the people.
+
+    Examples
+    --------
+    >>> eta, moved = np.linspace(-3, 3, 50), LogitShift()
+    >>> moved.add(special.expit(eta), special.expit(eta + 0.5))
+    >>> round(moved.value, 6)
+    0.5
+    """
+
+    def __init__(self) -> None:
+        self._good, self._sum = 0, 0.0  # people whose log-odds have all their digits, and the sum of their shifts
+        # Shifts that fit everybody within rounding lie between these two.
+        self._low, self._high = -math.inf, math.inf
+
+    def add(self, before: FloatArray, after: FloatArray) -> None:
+        """Take scores of some people before and after."""
+        if not before.size:
+            return
+        if min(before.min(), after.min()) < 0 or max(before.max(), after.max()) > 1:
+            self._low = math.inf
+            return
+        with np.errstate(divide="ignore", invalid="ignore"):
+            start = special.logit(before)
+            shift = special.logit(after) - start
+            # Far from 1/2 the log-odds lose digits.
+            good = np.minimum(before * (1 - before), after * (1 - after)) > 0.01
+            room = 2e-7 + 1e-4 / 4 * np.where(np.isfinite(shift), np.abs(shift), 0.0)
+            low = special.logit(np.maximum(after - room, 0.0)) - start
+            high = special.logit(np.minimum(after + room, 1.0)) - start
+        ends = np.isinf(start)  # a score of 0 or 1 stays
+        fits = np.abs(after - before)[ends] <= room[ends]
+        self._good += int(good.sum())
+        self._sum += float(shift[good].sum())
+        self._low = max(self._low, float(low[~ends].max(initial=-math.inf)), -math.inf if fits.all() else math.inf)
+        self._high = min(self._high, float(high[~ends].min(initial=math.inf)))
+
+    def merge(self, other: LogitShift) -> None:
+        """Take the people of another part."""
+        self._good, self._sum = self._good + other._good, self._sum + other._sum
+        self._low, self._high = max(self._low, other._low), min(self._high, other._high)
+
+    @property
+    def value(self) -> float:
+        """The shift; NaN when people do not move alike, or too few have log-odds with all their digits."""
+        if self._good < 20:
+            return math.nan
+        shift = self._sum / self._good
+        return shift if self._low <= shift <= self._high and shift != 0 else math.nan
+
+
 def logit_shift(before: FloatArray, after: FloatArray) -> float:
     """Return the amount by which the log-odds of the same people's scores move, or NaN when they do not move alike.
 
@@ -34,17 +86,9 @@ def logit_shift(before: FloatArray, after: FloatArray) -> float:
     >>> logit_shift(special.expit(eta), special.expit(1.1 * eta))
     nan
     """
-    if not before.size or min(before.min(), after.min()) < 0 or max(before.max(), after.max()) > 1:
-        return math.nan
-    # Far from 1/2 the log-odds lose digits.
-    good = np.minimum(before * (1 - before), after * (1 - after)) > 0.01
-    if good.sum() < 20:
-        return math.nan
-    shift = float(np.median(special.logit(after[good]) - special.logit(before[good])))
-    with np.errstate(divide="ignore"):
-        expected = special.expit(special.logit(before) + shift)
-    alike = np.abs(after - expected).max() <= 2e-7 + 1e-4 * abs(shift) / 4
-    return shift if alike and shift != 0 else math.nan
+    shift = LogitShift()
+    shift.add(before, after)
+    return shift.value
 
 
 def largest_change(shift: float) -> float:
@@ -89,19 +133,23 @@ class Peak:
         return math.sinh(self.shift / 2) / (math.cosh(distance) + math.cosh(self.shift / 2))
 
 
-def find_peak(before: FloatArray, shift: float, rng: np.random.Generator, draws: int = 999) -> Peak | None:
+def find_peak(
+    before: FloatArray, shift: float, rng: np.random.Generator, draws: int = 999, *, rows: int | None = None
+) -> Peak | None:
     """Look at the people nearest to the peak of a logistic model's change of score.
 
     Parameters
     ----------
-    before : ndarray, shape (rows,)
-        Scores as they are.
+    before : ndarray
+        Scores as they are, of all rows or of those nearest to the peak.
     shift : float
         Of the log-odds, above 0.
     rng : Generator
         For the p-value.
     draws : int
         How many uniform samples it takes.
+    rows : int, optional
+        All rows; by default those given.
 
     Returns
     -------
@@ -118,14 +166,14 @@ def find_peak(before: FloatArray, shift: float, rng: np.random.Generator, draws:
     """
     with np.errstate(divide="ignore"):
         distance = np.sort(np.abs(special.logit(before) + shift / 2))
-    peak = None
+    peak, n = None, distance.size if rows is None else rows
     for k in _TRIED:
-        if k > _SHARE * distance.size or not 0 < distance[k] <= _MOST_DISTANCE:
+        if k > _SHARE * n or not 0 < distance[k] <= _MOST_DISTANCE:
             continue
         value = anderson_darling(distance[:k] / distance[k])
         drawn = anderson_darling(np.sort(rng.random((draws, k)), axis=1))
         pvalue = float((1 + (drawn >= value).sum()) / (draws + 1))
-        peak = Peak(shift=shift, k=k, n=distance.size, distance=float(distance[k]), pvalue=pvalue)
+        peak = Peak(shift=shift, k=k, n=n, distance=float(distance[k]), pvalue=pvalue)
         if peak.believed:
             break
     return peak

@@ -16,6 +16,7 @@ from evenhand.arrays import FloatArray
 from evenhand.kernels.extremes.exponentiality import ExponentialityTest, exponentiality
 from evenhand.kernels.extremes.pareto import fit, quantile
 from evenhand.kernels.extremes.pareto_profile import end_range, level_ranges, pivotal_draws, region, shape_range
+from evenhand.kernels.shared.descending import Descending
 
 # Numbers of largest values tried, most first; at most this share of the sample where it is large enough.
 TRIED = (200, 150, 100, 75, 50)
@@ -23,12 +24,12 @@ _SHARE, _MOST_SHARE = 0.1, 0.25
 _NORMAL = -0.5  # below, the likelihood's shape is not normal even in large samples
 
 
-def choose_k(values: FloatArray, *, printed: bool = False) -> tuple[int, ExponentialityTest | None]:
+def choose_k(values: FloatArray | Descending, *, printed: bool = False) -> tuple[int, ExponentialityTest | None]:
     """Choose how many of the largest values make the tail: as many as pass the exponentiality test.
 
     Parameters
     ----------
-    values : ndarray
+    values : ndarray or Descending
         The sample.
     printed : bool
         Use the limits as printed.
@@ -50,7 +51,8 @@ def choose_k(values: FloatArray, *, printed: bool = False) -> tuple[int, Exponen
     test = None
     for k in TRIED:
         if k <= most:
-            test = exponentiality(values, kmax=k, printed=printed)
+            largest = values.head(k) if isinstance(values, Descending) else values
+            test = exponentiality(largest, kmax=k, printed=printed)
             if test.passed:
                 return k, test
     return 0, test
@@ -60,7 +62,7 @@ def choose_k(values: FloatArray, *, printed: bool = False) -> tuple[int, Exponen
 class Tail:
     """The fitted upper tail of a sample."""
 
-    values: FloatArray  # (n,): the sample, sorted downwards
+    values: Descending  # the sample
     k: int  # excesses
     threshold: float  # the (k+1)-th largest value
     # scale, shape: of the generalised Pareto law of the excesses, end point at most `upper`.
@@ -75,12 +77,12 @@ class Tail:
     @property
     def n(self) -> int:
         """Size of the sample."""
-        return int(self.values.size)
+        return self.values.size
 
     @property
     def excesses(self) -> FloatArray:
         """Excesses over the threshold, sorted upwards."""
-        return np.asarray((self.values[: self.k] - self.threshold)[::-1])
+        return np.asarray((self.values.head(self.k) - self.threshold)[::-1])
 
     @property
     def room(self) -> float:
@@ -99,7 +101,7 @@ class Tail:
     def level(self, horizon: float) -> float:
         """Return what one observation in `horizon` exceeds on average."""
         if self.expected(horizon) < 1:
-            return float(self.values[max(math.ceil(self.n / horizon) - 1, 0)])
+            return float(self.values.at(max(math.ceil(self.n / horizon) - 1, 0)))
         return self.threshold + float(quantile(1 / self.expected(horizon), self.scale, self.shape))
 
     def scale_at(self, horizon: float) -> float:
@@ -107,12 +109,12 @@ class Tail:
         return self.scale + self.shape * (self.level(horizon) - self.threshold)
 
 
-def fit_tail(values: FloatArray, k: int, *, upper: float = math.inf) -> Tail:
+def fit_tail(values: FloatArray | Descending, k: int, *, upper: float = math.inf) -> Tail:
     """Fit the k largest values of a sample.
 
     Parameters
     ----------
-    values : ndarray
+    values : ndarray or Descending
         The sample, more than k values.
     k : int
         Excesses, at least 10.
@@ -129,9 +131,9 @@ def fit_tail(values: FloatArray, k: int, *, upper: float = math.inf) -> Tail:
     >>> round(tail.level(10_000), 1)  # the exponential law gives log(10000) = 9.2
     9.0
     """
-    ordered = -np.sort(-values)
-    threshold = float(ordered[k])
-    y = (ordered[:k] - threshold)[::-1]
+    ordered = values if isinstance(values, Descending) else Descending(-np.sort(-values))
+    threshold = float(ordered.at(k))
+    y = (ordered.head(k) - threshold)[::-1]
     free = fit(y)
     scale, shape, likely = fit(y, room=upper - threshold) if math.isfinite(upper) else free
     return Tail(
@@ -242,7 +244,7 @@ def tail_intervals(
     end_high = min(u + end[1], tail.upper)
     return TailIntervals(
         shape=(float(shape[0]), float(shape[1])),
-        end=(max(u + end[0], float(tail.values[0])), max(end_high, float(tail.values[0]))),
+        end=(max(u + end[0], float(tail.values.values[0])), max(end_high, float(tail.values.values[0]))),
         low=low,
         high=high,
     )
@@ -265,5 +267,5 @@ def quantile_plot(tail: Tail) -> tuple[FloatArray, FloatArray, float]:
     """
     shares = 1 - (np.arange(tail.k) + 0.5) / tail.k
     fitted = tail.threshold + quantile(shares, tail.scale, tail.shape)
-    observed = tail.values[: tail.k][::-1]
+    observed = tail.values.head(tail.k)[::-1]
     return fitted, observed, float(np.corrcoef(fitted, observed)[0, 1])
