@@ -1,8 +1,8 @@
 """The rows at hand: all of them, or a stated sample of rows that stay where they are.
 
-Rows are drawn by a hash of their features, recorded score and weight, so many of each group: the sample does not depend on how
-the rows are divided or ordered, nor on the names of groups, and a small group is in it as a whole. The outcome has no
-part in the draw: people with the same features come together, whatever became of them, and what is learned about
+Rows are drawn by a hash of their features, recorded score and weight, so many of each group: the sample does not depend
+on how the rows are divided or ordered, nor on the names of groups, and a small group is in it as a whole. The outcome
+has no part in the draw: people with the same features come together, whatever became of them, and what is learned about
 P(Y|X) is not bent. Whether any other row is in the sample can be told from its own content.
 """
 
