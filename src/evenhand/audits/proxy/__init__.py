@@ -133,7 +133,7 @@ def audit_proxy(data: AuditData, asked: ProxyOptions) -> ProxyResult:
     raw: list[Raw] = []
     weights: dict[str, CounterfactualWeights] = {}
     notes = list(data.notes)
-    for group, rest in _with_rest(data, people, predictor, (_learn(people, p, setting, predictor) for p in places)):
+    for group, rest in _with_rest(people, predictor, (_learn(people, p, setting, predictor) for p in places)):
         some, own, own_notes = _audit_group(group, rest, people, setting, predictor)
         raw += some
         weights |= {} if own is None else {group.asked.names[0]: own}
@@ -179,16 +179,16 @@ def _learn(people: Predicted, place: tuple[Attribute, int, int], setting: ProxyS
 
 
 def _with_rest(
-    data: AuditData, people: Predicted, predictor: Predictor, groups: Iterable[_Group]
+    people: Predicted, predictor: Predictor, groups: Iterable[_Group]
 ) -> Iterator[tuple[_Group, PairSums | None]]:
     """Pass groups on with sums over the rows that are not at hand, which are added up in one pass for all groups."""
-    limits = people.at_hand.limits
-    if data.batches is None or limits is None or people.at_hand.complete:
+    limits, batches = people.at_hand.limits, people.at_hand.batches
+    if batches is None or limits is None or people.at_hand.complete:
         yield from ((group, None) for group in groups)
         return
     every = list(groups)
     learnt = [group.learnt(group.asked.options.form) for group in every if group.fits is not None]
-    sums = iter(data.batches.fold(partial(RestSums, learnt, limits, predictor)).pairs)
+    sums = iter(batches.fold(partial(RestSums, learnt, limits, predictor)).pairs)
     yield from ((group, None if group.fits is None else next(sums)) for group in every)
 
 
@@ -281,7 +281,7 @@ def _prepare(data: AuditData, asked: ProxyOptions) -> tuple[ProxySetting, Predic
     if form.uses_eta and (data.outcome is None or data.outcome_kind != "binary"):
         raise DataError(f"Measure `{form}` needs an outcome with two values. Name it with `outcome=`, or use `sp`.")
     predictor = _predictor(data, asked.model, asked.soft)
-    people = at_hand(data, asked.sample_rows)
+    people = at_hand(data, asked.sample_rows, asked=predictor.scorer is not None)
     h = predictor.of(people.data)
     is_soft = predictor.column == "score" or (predictor.scorer is not None and bool(np.any((h != 0) & (h != 1))))
     score = people.data.score if predictor.column == "decision" and data.score_kind == "probability" else None

@@ -9,14 +9,14 @@ P(Y|X) is not bent. Whether any other row is in the sample can be told from its 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
 from evenhand.arrays import BoolArray, IntArray
 from evenhand.intake import AuditData
-from evenhand.intake.batches import content
+from evenhand.intake.batches import Batches, content
 from evenhand.kernels.shared.row_hash import WordArray, row_hash
 
 _EVERY = np.uint64(2**64 - 1)
@@ -31,6 +31,7 @@ class AtHand:
     data: AuditData
     words: WordArray | None = None  # (records,): the hash that drew them; None where nothing was drawn
     limits: Mapping[str, WordArray] | None = None  # by attribute and group: a row is at hand where its hash is below
+    batches: Batches | None = None  # where all rows are, if not in memory
 
     @property
     def complete(self) -> bool:
@@ -46,7 +47,7 @@ class AtHand:
         return np.flatnonzero(two)
 
 
-def at_hand(data: AuditData, size: int) -> AtHand:
+def at_hand(data: AuditData, size: int, *, asked: bool) -> AtHand:
     """Return all rows in memory, or a sample of those that stay where they are.
 
     Parameters
@@ -55,6 +56,8 @@ def at_hand(data: AuditData, size: int) -> AtHand:
         All rows.
     size : int
         Different records drawn of each group.
+    asked : bool
+        Whether the audit asks a model itself, so that what others asked it before is not needed.
 
     Returns
     -------
@@ -63,7 +66,8 @@ def at_hand(data: AuditData, size: int) -> AtHand:
     if data.batches is None:
         return AtHand(data=data)
     groups = {a.name: len(a.labels) for a in data.attributes}
-    return data.batches.fold(partial(GroupSample, groups, size)).drawn()
+    batches = data.batches.plain if asked else data.batches
+    return replace(batches.fold(partial(GroupSample, groups, size)).drawn(), batches=batches)
 
 
 def words_of(batch: AuditData) -> WordArray:
