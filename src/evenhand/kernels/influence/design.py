@@ -161,7 +161,8 @@ class Design:
 
     def encode_new(self, features: Mapping[str, NDArray[Any]]) -> tuple[FloatArray, dict[str, NDArray[np.bool_]]]:
         """Return the matrix of new rows, and by feature those with a value that was not there before, if any."""
-        X, unseen, at = np.empty((len(next(iter(features.values()))), self.width)), {}, 0
+        # One column after the other in memory: they are written, and read again, one by one.
+        X, unseen, at = np.empty((len(next(iter(features.values()))), self.width), order="F"), {}, 0
         for column in self.columns:
             X[:, at : at + column.width], strange = column.encode_new(np.asarray(features[column.name]))
             at += column.width

@@ -22,7 +22,7 @@ import numpy as np
 from evenhand.arrays import BoolArray, FloatArray, IntArray
 from evenhand.kernels.influence.design import Block
 from evenhand.kernels.influence.functionals import TERMS, Centre, Functional
-from evenhand.kernels.influence.nuisance import with_one
+from evenhand.kernels.influence.nuisance import with_products
 
 _CHUNK = 16384
 
@@ -238,14 +238,14 @@ class RowMoments:
 
     def _add_slopes(self, people: Population, some: slice) -> None:
         """Add what the outcome's probability does to numerators and denominators of P."""
-        here = people.inside[some]
-        h, eta = people.h[some][here], people.eta[some][here]
-        design = with_one(people.X[some][here], self.products)
-        curve = people.weight[some][here] * eta * (1 - eta)
+        h, eta, X = people.h[some], people.eta[some], with_products(people.X[some], self.products)
+        curve = np.where(people.inside[some], people.weight[some] * eta * (1 - eta), 0.0)
         for t, (name, _) in enumerate(self.form.terms):
             _, n_eta, _, d_eta = TERMS[name].slopes(h, eta)
             for k, slope in enumerate((n_eta, d_eta)):
-                self.slopes[t, k] += (curve * slope) @ design
+                pull = curve * slope
+                self.slopes[t, k, 0] += pull.sum()
+                self.slopes[t, k, 1:] += pull @ X
 
     def merge(self, other: RowMoments) -> None:
         """Add the sums of other rows."""
