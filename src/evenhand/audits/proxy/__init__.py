@@ -164,10 +164,16 @@ class _Group:
         return Learnt.of(self.asked.pair, self.fits, form, (self.attribute.name, self.code, self.base))
 
 
-def _learn(people: Predicted, place: tuple[Attribute, int, int], setting: ProxySetting, predictor: Predictor) -> _Group:
+def _learn(
+    people: Predicted,
+    place: tuple[Attribute, int, int],
+    setting: ProxySetting,
+    predictor: Predictor,
+    names: tuple[str, str] | None = None,
+) -> _Group:
     """Set one group against its reference and learn what psi needs on the rows at hand."""
     attribute, code, base = place
-    names = (attribute.group_name(code), attribute.group_name(base))
+    names = names or (attribute.group_name(code), attribute.group_name(base))
     setting.say(f"proxy: {setting.form} of {names[0]}")
     pair = make_pair(people, attribute, code, base, setting)
     asked = set_against(pair, setting, names, complete=people.at_hand.complete)
@@ -257,7 +263,7 @@ def weights_of(data: AuditData, asked: ProxyOptions, group: str, reference: str)
     setting, people, predictor = _prepare(data, asked)
     attribute = data.attributes[0]
     group_place = (attribute, attribute.labels.index(group), attribute.labels.index(reference))
-    one = _learn(people, group_place, setting, predictor)
+    one = _learn(people, group_place, setting, predictor, (group, reference))
     if one.fits is None:
         return one.refused[0].finding.reason
     return find_weights(one.asked.pair, one.fits, setting, predictor.scorer, (attribute.name, group, reference))
