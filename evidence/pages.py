@@ -484,6 +484,95 @@ def benchmarks() -> str:
     )
 
 
+COST_AUDITS = ("group", "projection", "individual", "proxy", "tail")
+COST_ROWS = 1e9  # where costs are extrapolated to
+
+
+def cost() -> str:
+    """Tables of what each audit costs, how that grows, and what a billion rows would cost."""
+    path = ROOT / "benchmarks" / "scale.json"
+    if not path.exists():
+        return "No stored results yet.\n"
+    stored = json.loads(path.read_text())
+    usual = {"features": 40, "groups": 2}
+    plain = [r for r in stored["rows"] if all(r[k] == v for k, v in usual.items())]
+    local = {a: sorted((r for r in plain if r["audit"] == a and r["engine"] == "local"), key=lambda r: r["rows"])
+             for a in (*COST_AUDITS, "bare")}  # fmt: skip
+    spark = {a: sorted((r for r in plain if r["audit"] == a and r["engine"] == "spark"), key=lambda r: r["rows"])
+             for a in COST_AUDITS}  # fmt: skip
+    names = {"bare": "scoring alone"}
+    measured = [
+        (names.get(a, a), f"{r['rows']:,}", f"{r['seconds']:.1f} s", f"{r['processor']:.1f} s",
+         f"{r['megabytes']:.0f} MB", r["findings"] or "–", r.get("load", "–"))
+        for a, rows in local.items() for r in rows
+    ]  # fmt: skip
+    on_spark = [
+        (a, f"{r['rows']:,}", f"{r['seconds']:.1f} s", f"{r['bare_seconds']:.1f} s",
+         f"{r['seconds'] / r['bare_seconds']:.1f}", f"{r['megabytes']:.0f} MB", r.get("load", "–"))
+        for a, rows in spark.items() for r in rows
+    ]  # fmt: skip
+    absent = [f"{a} with {n:,} rows" for a, rows in local.items() for n in (100_000, 1_000_000, 10_000_000)
+              if n not in {r["rows"] for r in rows}]  # fmt: skip
+    absent += [f"{a} on Spark" for a, rows in spark.items() if not rows]
+    out = [
+        "## Measured\n\nOn one machine, rows in a Parquet file, read in batches:",
+        table(("audit", "rows", "wall", "processor", "memory", "findings", "load"), measured),
+    ]
+    if on_spark:
+        head = ("audit", "rows", "wall", "scoring alone", "ratio", "memory of the driver", "load")
+        out += ["On Spark with two local workers, beside the bare cost of scoring the same rows there:",
+                table(head, on_spark)]  # fmt: skip
+    if absent:
+        out.append(f"Not measured: {', '.join(absent)}.")
+    out += ["## How it grows", _growth(stored["rows"], local), "## A billion rows", _billion(local, stored["machine"])]
+    return "\n\n".join([*out, _machine(stored)]) + "\n"
+
+
+def _growth(stored: list[dict[str, Any]], local: dict[str, list[dict[str, Any]]]) -> str:
+    """Slopes of the logarithm of processor seconds in the logarithm of what grows."""
+    base = {"rows": 100_000, "features": 40, "groups": 2}
+
+    def grown(audit: str, what: str) -> list[dict[str, Any]]:
+        still = {k: v for k, v in base.items() if k != what}
+        mine = [r for r in stored if r["audit"] == audit and r["engine"] == "local"]
+        return sorted((r for r in mine if all(r[k] == v for k, v in still.items())), key=lambda r: r[what])
+
+    def slope(rows: list[dict[str, Any]], what: str) -> str:
+        if len({r[what] for r in rows}) < 2:
+            return "–"
+        x, y = (np.log([r[k] for r in rows]) for k in (what, "processor"))
+        return f"{np.polyfit(x, y, 1)[0]:.2f}"
+
+    rows = []
+    for audit in COST_AUDITS:
+        varied = [*grown(audit, "features"), *grown(audit, "groups")]
+        rows.append((audit, slope(local[audit], "rows"), slope(local[audit][-2:], "rows"),
+                     slope(grown(audit, "features"), "features"), slope(grown(audit, "groups"), "groups"),
+                     slope(varied, "findings")))  # fmt: skip
+    return table(("audit", "rows", "rows, last step", "features", "groups", "findings"), rows)
+
+
+def _billion(local: dict[str, list[dict[str, Any]]], machine: dict[str, Any]) -> str:
+    """Extrapolate by the rows per second between the two largest sizes of each audit."""
+    rows = []
+    for audit, measured in local.items():
+        if len(measured) < 2:
+            continue
+        small, large = measured[-2:]
+        more = large["processor"] - small["processor"]
+        if more <= 0:
+            rows.append((audit if audit != "bare" else "scoring alone", f"{small['rows']:,} to {large['rows']:,}",
+                         "does not grow", "–", "–"))  # fmt: skip
+            continue
+        speed = (large["rows"] - small["rows"]) / more
+        hours = (large["processor"] + (COST_ROWS - large["rows"]) / speed) / 3600
+        rows.append((audit if audit != "bare" else "scoring alone", f"{small['rows']:,} to {large['rows']:,}",
+                     f"{speed:,.0f}", f"{hours:.1f}", f"{hours / machine['cores']:.1f}"))  # fmt: skip
+    head = ("audit", "measured from", "rows per processor second", "processor hours",
+            f"hours of a machine with {machine['cores']} cores")  # fmt: skip
+    return table(head, rows)
+
+
 def _machine(stored: dict[str, Any]) -> str:
     return "Machine: " + ", ".join(f"{k} {v}" for k, v in stored["machine"].items()) + "."
 
@@ -1324,6 +1413,7 @@ PAGES = {
     "unknown": unknown,
     "defaults": defaults,
     "benchmarks": benchmarks,
+    "cost": cost,
     "reproductions": reproductions,
     "proxy": proxy,
     "proxy-speed": proxy_speed,

@@ -13,12 +13,12 @@ from evenhand.errors import DataError, UsageError
 from evenhand.kernels.influence.design import join, make_design
 from evenhand.kernels.influence.functionals import Centre, Sample, centre, functional, means, psi
 from evenhand.kernels.influence.linearised import (
-    Population,
     equation,
     missed_products,
     score_covariance,
 )
 from evenhand.kernels.influence.nuisance import LogisticFolds, calibration_of, cross_fit, predict_folds, spread
+from evenhand.kernels.influence.row_moments import Population, RowMoments
 from evenhand.kernels.influence.set_features import toggle
 from evenhand.kernels.influence.shifted_predictions import Rows, Sources
 from evenhand.kernels.shared.logistic import fit_logistic
@@ -268,7 +268,9 @@ def test_linearised_covariance_agrees_with_the_bootstrap(measure):
         )
     }
     people = Population(X=X, inside=g, count=np.ones(n), unit=np.ones(n), h=h, eta=np.where(g, probability, y))
-    linear = score_covariance(found, rows, people, at, equations)
+    sums = RowMoments(form, (), 1 + X.shape[1])
+    sums.add(people)
+    linear = score_covariance(found, rows, people, at, equations, sums)
     rng = np.random.default_rng(1)
     boot = []
     for _ in range(80):

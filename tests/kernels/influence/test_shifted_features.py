@@ -10,8 +10,9 @@ from scipy.special import expit
 
 from evenhand.kernels.influence.design import make_design
 from evenhand.kernels.influence.functionals import Sample, centre, functional, means, value
-from evenhand.kernels.influence.linearised import Population, equation
+from evenhand.kernels.influence.linearised import equation
 from evenhand.kernels.influence.nuisance import LogisticFolds
+from evenhand.kernels.influence.row_moments import Population, RowMoments
 from evenhand.kernels.influence.shifted_features import level_means, shift, shift_variances
 from evenhand.kernels.influence.shifted_predictions import Rows, Sources
 from evenhand.kernels.shared.logistic import fit_logistic
@@ -34,6 +35,12 @@ def draw(n=700, seed=0):
     return design, X, h, y, inside, columns
 
 
+def sums_of(people, form, blocks, coefficients=None):
+    sums = RowMoments(form, blocks, coefficients)
+    sums.add(people)
+    return sums
+
+
 def shifted(design, X, h, y, inside, weight, form, variance=False):
     g = inside
     fit = fit_logistic(X[g], y[g], weight[g], 1e-3)
@@ -50,7 +57,8 @@ def shifted(design, X, h, y, inside, weight, form, variance=False):
     rows = Rows(X, weight, np.zeros(len(h), dtype=int), np.flatnonzero(g))
     parts = level_means(design.blocks, rows, form, sources)
     people = Population(X=X, inside=g, count=weight, unit=np.ones(len(h)), h=h, eta=eta)
-    shifts = shift(design.blocks, parts, people, at)
+    sums = sums_of(people, form, design.blocks, 1 + X.shape[1])
+    shifts = shift(design.blocks, parts, sums, at)
     if not variance:
         return shifts
     equations = {
@@ -60,7 +68,7 @@ def shifted(design, X, h, y, inside, weight, form, variance=False):
             ("h", h, h_fit.whole(X), weight, 1e-6),
         )
     }
-    return shifts, shift_variances(shifts, rows, people, at, sources, equations)
+    return shifts, shift_variances(shifts, rows, people, at, sources, equations, sums)
 
 
 def test_a_feature_takes_the_other_sample_s_shares():
@@ -86,7 +94,7 @@ def test_a_feature_takes_the_other_sample_s_shares():
         parts = level_means(design.blocks, rows, form, sources)
         people = Population(X=X, inside=inside, count=weight, unit=np.ones(8), h=h, eta=eta)
         sample = Sample(h=h[inside], eta=eta[inside], weight=weight[inside], reference=reference)
-        moved, still = shift(design.blocks, parts, people, centre(form, sample))
+        moved, still = shift(design.blocks, parts, sums_of(people, form, design.blocks), centre(form, sample))
         before, after = value(form, sample), value(form, replace(sample, weight=weight[~inside]))
         assert moved.delta == pytest.approx(q - p)
         assert moved.change == pytest.approx(after - before, abs=1e-7)
@@ -119,6 +127,6 @@ def test_a_sample_without_the_feature_s_values_has_no_shift():
     people = Population(X=X, inside=inside, count=np.ones(len(h)), unit=np.ones(len(h)), h=h, eta=y)
     one = np.ones(int(inside.sum()))
     at = centre(functional("sp"), Sample(h=h[inside], eta=y[inside], weight=one, reference=np.array([[0.3, 1.0]])))
-    (found,) = shift([block], [np.zeros((3, 1, 2))], people, at)
+    (found,) = shift([block], [np.zeros((3, 1, 2))], sums_of(people, functional("sp"), [block]), at)
     assert np.isnan(found.change)
     assert found.at is None

@@ -36,32 +36,43 @@ Symbols
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.arrays import FloatArray
 from evenhand.audits.finding import Raw, columns_of
 from evenhand.audits.needs import check_independent
 from evenhand.audits.options import complete, record, with_options
 from evenhand.audits.proxy.evidence import GapEvidence, PairScore
 from evenhand.audits.proxy.features import measure_features, score_blocks
-from evenhand.audits.proxy.fits import Asked, Scorer, learn, sample_of
-from evenhand.audits.proxy.gap import gap_of
+from evenhand.audits.proxy.fits import Asked, Fits, learn
+from evenhand.audits.proxy.gap import gap_of, gap_rows
 from evenhand.audits.proxy.options import ProxyOptions, ProxySetting
-from evenhand.audits.proxy.sample import Pair, make_pair
+from evenhand.audits.proxy.sample import Pair, Predicted, make_pair
+from evenhand.audits.proxy.stated import at_hand
+from evenhand.audits.proxy.sums import Learnt, PairSums, Predictor, RestSums, moments_of
 from evenhand.audits.proxy.weights import CounterfactualWeights, describe, find_weights
-from evenhand.audits.proxy.words import findings, nothing_known, own_note, pair_rows, set_against
+from evenhand.audits.proxy.words import (
+    Comparison,
+    findings,
+    nothing_known,
+    own_note,
+    pair_rows,
+    set_against,
+    stated_sample,
+    with_rest,
+)
 from evenhand.audits.reference import references
 from evenhand.errors import DataError
 from evenhand.inference.samples import Draws
 from evenhand.intake import Attribute, AuditData
 from evenhand.kernels.influence.design import join
-from evenhand.kernels.influence.functionals import centre, functional
+from evenhand.kernels.influence.functionals import Functional, centre_at, functional
 from evenhand.kernels.shared.seeds import seed_of, stream
 from evenhand.models import audited_model
 from evenhand.results import AuditResult
@@ -110,22 +121,23 @@ def audit_proxy(data: AuditData, asked: ProxyOptions) -> ProxyResult:
     [('sp', 'disparity'), ('sp:x', 'disparity'), ('sp:noise', 'equivalent')]
     """
     check_independent(data, "The proxy audit")
-    setting, predictions = _prepare(data, asked)
+    setting, people, predictor = _prepare(data, asked)
+    chosen = data.attributes if asked.attribute is None else (data.attribute(asked.attribute),)
+    labels = references(data, asked.reference, chosen)
+    places = [
+        (one, code, one.labels.index(labels[one.name]))
+        for one in chosen
+        for code, label in enumerate(one.labels)
+        if label != labels[one.name]
+    ]
     raw: list[Raw] = []
     weights: dict[str, CounterfactualWeights] = {}
     notes = list(data.notes)
-    chosen = data.attributes if asked.attribute is None else (data.attribute(asked.attribute),)
-    labels = references(data, asked.reference, chosen)
-    for one in chosen:
-        base = one.labels.index(labels[one.name])
-        for code in range(len(one.labels)):
-            if code == base:
-                continue
-            setting.say(f"proxy: {setting.form} of {one.group_name(code)}")
-            some, own, note = _audit_group(data, one, code, base, setting, predictions)
-            raw += some
-            weights |= {} if own is None else {one.group_name(code): own}
-            notes += [note] * bool(note)
+    for group, rest in _with_rest(people, predictor, (_learn(people, p, setting, predictor) for p in places)):
+        some, own, own_notes = _audit_group(group, rest, people, setting, predictor)
+        raw += some
+        weights |= {} if own is None else {group.asked.names[0]: own}
+        notes += own_notes
     return ProxyResult(
         audit="proxy",
         **columns_of(raw),
@@ -136,50 +148,100 @@ def audit_proxy(data: AuditData, asked: ProxyOptions) -> ProxyResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Predictions:
-    """What the model, or the data, say of each record."""
+class _Group:
+    """One group against its reference: the rows at hand and what was learned on them."""
 
-    scorer: Scorer | None  # the model as a function of columns
-    # h, score (rows,): predictions, and the scores behind decisions.
-    h: FloatArray
-    score: FloatArray
+    attribute: Attribute
+    code: int
+    base: int
+    asked: Comparison
+    refused: list[Raw]  # findings without a value where there are too few rows to learn
+    fits: Fits | None  # None where refused
+
+    def learnt(self, form: Functional) -> Learnt:
+        """Return what new rows need to be added up."""
+        assert self.fits is not None
+        return Learnt.of(self.asked.pair, self.fits, form, (self.attribute.name, self.code, self.base))
+
+
+def _learn(
+    people: Predicted,
+    place: tuple[Attribute, int, int],
+    setting: ProxySetting,
+    predictor: Predictor,
+    names: tuple[str, str] | None = None,
+) -> _Group:
+    """Set one group against its reference and learn what psi needs on the rows at hand."""
+    attribute, code, base = place
+    names = names or (attribute.group_name(code), attribute.group_name(base))
+    setting.say(f"proxy: {setting.form} of {names[0]}")
+    pair = make_pair(people, attribute, code, base, setting)
+    asked = set_against(pair, setting, names, complete=people.at_hand.complete)
+    refused, fits = nothing_known(asked), None
+    if not refused:
+        setting.say(f"proxy: nuisance models of {names[0]}")
+        fits = learn(pair, setting, predictor.scorer, people.at_hand.data.features)
+    return _Group(attribute=attribute, code=code, base=base, asked=asked, refused=refused, fits=fits)
+
+
+def _with_rest(
+    people: Predicted, predictor: Predictor, groups: Iterable[_Group]
+) -> Iterator[tuple[_Group, PairSums | None]]:
+    """Pass groups on with sums over the rows that are not at hand, which are added up in one pass for all groups."""
+    limits, batches = people.at_hand.limits, people.at_hand.batches
+    if batches is None or limits is None or people.at_hand.complete:
+        yield from ((group, None) for group in groups)
+        return
+    every = list(groups)
+    learnt = [group.learnt(group.asked.options.form) for group in every if group.fits is not None]
+    sums = iter(batches.fold(partial(RestSums, learnt, limits, predictor)).pairs)
+    yield from ((group, None if group.fits is None else next(sums)) for group in every)
 
 
 def _audit_group(
-    data: AuditData, attribute: Attribute, code: int, base: int, setting: ProxySetting, predictions: Predictions
-) -> tuple[list[Raw], CounterfactualWeights | None, str]:
-    """Ask one group against its reference: the gap, the features, the counterfactual, and a note."""
-    form, say, scorer = setting.form, setting.say, predictions.scorer
-    names = (attribute.group_name(code), attribute.group_name(base))
-    pair = make_pair(data, attribute, code, base, predictions.h, predictions.score, setting)
-    asked = set_against(pair, setting, names)
-    note, refused = own_note(asked), nothing_known(asked)
-    if refused:
-        return refused, None, note
+    group: _Group, rest: PairSums | None, people: Predicted, setting: ProxySetting, predictor: Predictor
+) -> tuple[list[Raw], CounterfactualWeights | None, list[str]]:
+    """Ask one group against its reference: the gap, the features, the counterfactual, and notes."""
+    data, asked, fits = people.at_hand.data, group.asked, group.fits
+    notes = [own_note(asked)] * bool(own_note(asked))
+    if fits is None:
+        return group.refused, None, notes
+    form, say, pair, names = setting.form, setting.say, asked.pair, asked.names
+    sample = None
+    if rest is not None:
+        asked = with_rest(asked, rest)
+        sample = stated_sample(asked, rest)
+        notes.append(sample.fact)
     draws = Draws(seed=setting.seed, name=f"proxy/{form}", n_resamples=setting.n_resamples, workers=setting.workers)
     averaged = _averaged(pair, setting.max_rows)
-    say(f"proxy: nuisance models of {names[0]}")
-    fits = learn(pair, setting, scorer, data.features)
-    gap = gap_of(pair, fits, form, draws, weighted=data.weight is not None)
+    rows = gap_rows(pair, fits, form, None if rest is None else rest.gap)
+    gap = gap_of(rows, draws, weighted=data.weight is not None)
     say(f"proxy: features of {names[0]}")
-    at = centre(form, sample_of(pair, fits, form))
+    sums = moments_of(group.learnt(form), pair, fits, rest)
+    at = centre_at(form, sums.means(0), sums.means(1), rows.every.penalty)
     blocks = pair.candidates
     if isinstance(fits.sources.h, Asked):
         fits.sources.h.ahead((*blocks, *pair.fine_candidates), averaged)
-    scores = score_blocks(blocks, pair, fits, at, averaged)
-    parts = measure_features(pair, fits, at, scores, gap, setting)
+    scores = score_blocks(blocks, pair, fits, at, averaged, sums)
+    parts = measure_features(pair, fits, at, scores, gap, setting, sums)
     say(f"proxy: counterfactual population of {names[0]}")
-    labels = (attribute.name, attribute.labels[code], attribute.labels[base])
-    weights = find_weights(pair, fits, setting, scorer, labels)
+    attribute = group.attribute
+    labels = (attribute.name, attribute.labels[group.code], attribute.labels[group.base])
+    weights = find_weights(pair, fits, setting, predictor.scorer, labels)
     joined: tuple[PairScore, ...] = ()
     if setting.pairs:
         say(f"proxy: pairs of features of {names[0]}")
         two = list(combinations(blocks, 2))
-        both = score_blocks([join(a, b) for a, b in two], pair, fits, at, averaged)
+        both = score_blocks([join(a, b) for a, b in two], pair, fits, at, averaged, sums)
         joined = pair_rows(two, both, {p.block.name: p.score for p in parts})
-    population = describe(pair, fits, weights, data.features)
-    evidence = GapEvidence(kind="gap", pairs=joined, counterfactual=population, records_averaged=len(averaged))
-    return findings(gap, parts, asked, fits, evidence), weights, note
+    evidence = GapEvidence(
+        kind="gap",
+        pairs=joined,
+        counterfactual=describe(pair, fits, weights, data.features),
+        records_averaged=len(averaged),
+        sample=sample,
+    )
+    return findings(gap, parts, asked, fits, evidence), weights, notes
 
 
 def weights_of(data: AuditData, asked: ProxyOptions, group: str, reference: str) -> CounterfactualWeights | str:
@@ -198,15 +260,13 @@ def weights_of(data: AuditData, asked: ProxyOptions, group: str, reference: str)
     -------
     CounterfactualWeights or str
     """
-    setting, predictions = _prepare(data, asked)
+    setting, people, predictor = _prepare(data, asked)
     attribute = data.attributes[0]
-    code, base = attribute.labels.index(group), attribute.labels.index(reference)
-    pair = make_pair(data, attribute, code, base, predictions.h, predictions.score, setting)
-    refused = nothing_known(set_against(pair, setting, (group, reference)))
-    if refused:
-        return refused[0].finding.reason
-    fits = learn(pair, setting, predictions.scorer, data.features)
-    return find_weights(pair, fits, setting, predictions.scorer, (attribute.name, group, reference))
+    group_place = (attribute, attribute.labels.index(group), attribute.labels.index(reference))
+    one = _learn(people, group_place, setting, predictor, (group, reference))
+    if one.fits is None:
+        return one.refused[0].finding.reason
+    return find_weights(one.asked.pair, one.fits, setting, predictor.scorer, (attribute.name, group, reference))
 
 
 def _averaged(pair: Pair, max_rows: int) -> NDArray[np.int64]:
@@ -217,18 +277,20 @@ def _averaged(pair: Pair, max_rows: int) -> NDArray[np.int64]:
     return np.sort(stream(0, "proxy/rows").permutation(rows)[:max_rows])
 
 
-def _prepare(data: AuditData, asked: ProxyOptions) -> tuple[ProxySetting, Predictions]:
+def _prepare(data: AuditData, asked: ProxyOptions) -> tuple[ProxySetting, Predicted, Predictor]:
     """Check the request against the data and predict once; the only place that raises errors about them."""
     form = functional(asked.measure, asked.alignment_penalty)
-    if not data.features:
+    if not (data.features if data.batches is None else data.batches.features):
         raise DataError("The proxy audit needs the model's features and none were given. Name them with `features=`.")
     if not data.attributes:
         raise DataError("No group column was given. Name at least one in `groups`.")
     if form.uses_eta and (data.outcome is None or data.outcome_kind != "binary"):
         raise DataError(f"Measure `{form}` needs an outcome with two values. Name it with `outcome=`, or use `sp`.")
-    scorer, h, is_soft = _predictions(data, asked.model, asked.soft)
-    behind = data.score is not None and data.score_kind == "probability" and scorer is None and not is_soft
-    score = data.score if behind and data.score is not None else h
+    predictor = _predictor(data, asked.model, asked.soft)
+    people = at_hand(data, asked.sample_rows, asked=predictor.scorer is not None)
+    h = predictor.of(people.data)
+    is_soft = predictor.column == "score" or (predictor.scorer is not None and bool(np.any((h != 0) & (h != 1))))
+    score = people.data.score if predictor.column == "decision" and data.score_kind == "probability" else None
     setting = complete(
         ProxySetting,
         asked,
@@ -241,22 +303,20 @@ def _prepare(data: AuditData, asked: ProxyOptions) -> tuple[ProxySetting, Predic
         level=asked.coverage,
         seed=seed_of(asked.rng),
     )
-    return setting, Predictions(scorer=scorer, h=h, score=score)
+    return setting, Predicted(at_hand=people, h=h, score=h if score is None else score), predictor
 
 
-def _predictions(data: AuditData, model: Any, soft: bool | None) -> tuple[Scorer | None, FloatArray, bool]:
-    """Return the model as a function of columns, its predictions, and whether they are scores."""
+def _predictor(data: AuditData, model: Any, soft: bool | None) -> Predictor:
+    """Say where predictions come from: the model, scores or decisions."""
     if model is not None:
         asked = audited_model(model, data)
         if soft is True and not asked.probability:
             raise DataError(f"`soft=True` needs probabilities, and the model `{asked.name}` gives none.")
-        scorer = asked.score if soft is not False and asked.probability else asked.decide
-        h = scorer(data.features)
-        return scorer, h, bool(np.any((h != 0) & (h != 1)))
+        return Predictor(scorer=asked.score if soft is not False and asked.probability else asked.decide)
     if soft is not False and data.score is not None and data.score_kind == "probability":
-        return None, data.score, True
+        return Predictor(scorer=None, column="score")
     if soft is True:
         raise DataError("`soft=True` needs scores between 0 and 1 or a `model`. Name the column with `score=`.")
     if data.decision is None:
         raise DataError("The proxy audit needs decisions, scores between 0 and 1, or a `model`; none were given.")
-    return None, data.decision, False
+    return Predictor(scorer=None, column="decision")

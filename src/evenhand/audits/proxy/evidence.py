@@ -92,6 +92,15 @@ class Counterfactual(Part):
     attainable: LeastGap | None = None
 
 
+class StatedSample(Part):
+    """Rows of each group from which was learned, of all its rows; those with a value that no learned row has."""
+
+    sampled: Mapping[str, int]
+    rows: Mapping[str, int]
+    unseen: Mapping[str, int]
+    fact: str
+
+
 class GapEvidence(Evidence):
     """Of the gap; how the fitted models are calibrated describes itself."""
 
@@ -101,6 +110,7 @@ class GapEvidence(Evidence):
     pairs: tuple[PairScore, ...] | None = None
     counterfactual: Counterfactual | None = None
     records_averaged: int | None = None
+    sample: StatedSample | None = None
 
 
 class NamedFeature(Evidence):

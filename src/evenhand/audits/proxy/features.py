@@ -32,6 +32,7 @@ from evenhand.audits.proxy.sample import Pair
 from evenhand.kernels.influence.design import Block
 from evenhand.kernels.influence.functionals import Centre, Functional
 from evenhand.kernels.influence.linearised import score_covariance
+from evenhand.kernels.influence.row_moments import RowMoments
 from evenhand.kernels.influence.set_features import Toggles, toggle
 from evenhand.kernels.influence.shifted_features import Shift, level_means, shift, shift_variances
 from evenhand.kernels.influence.shifted_predictions import Rows
@@ -55,7 +56,9 @@ class Scores:
     rows: Rows  # records behind the slopes, and behind the means by level
 
 
-def score_blocks(blocks: Sequence[Block], pair: Pair, fits: Fits, at: Centre, averaged: IntArray) -> Scores:
+def score_blocks(
+    blocks: Sequence[Block], pair: Pair, fits: Fits, at: Centre, averaged: IntArray, sums: RowMoments
+) -> Scores:
     """Score features, and find the covariance of the scores.
 
     Parameters
@@ -66,6 +69,8 @@ def score_blocks(blocks: Sequence[Block], pair: Pair, fits: Fits, at: Centre, av
         The sample, what was learned on it, and the centre of psi.
     averaged : ndarray of int
         Records the scores average over.
+    sums : RowMoments
+        Over all rows.
 
     Returns
     -------
@@ -80,7 +85,8 @@ def score_blocks(blocks: Sequence[Block], pair: Pair, fits: Fits, at: Centre, av
         fast = toggle(blocks, replace(rows, number=averaged), at, fits.sources)
         toggles = replace(toggles, score=fast.score, signed=fast.signed, profile=fast.profile)
     people = replace(pair, eta=fits.eta)
-    covariance = score_covariance(toggles, rows, people, at, fits.equations, stand_for=averaged if many else None)
+    stand_for = averaged if many else None
+    covariance = score_covariance(toggles, rows, people, at, fits.equations, sums, stand_for=stand_for)
     return Scores(toggles=toggles, covariance=covariance, rows=rows)
 
 
@@ -125,7 +131,7 @@ class FeaturePart:
 
 
 def measure_features(
-    pair: Pair, fits: Fits, at: Centre, scores: Scores, gap: Gap, setting: ProxySetting
+    pair: Pair, fits: Fits, at: Centre, scores: Scores, gap: Gap, setting: ProxySetting, sums: RowMoments
 ) -> list[FeaturePart]:
     """Measure what every feature carries.
 
@@ -141,12 +147,14 @@ def measure_features(
         What is carried.
     setting : ProxySetting
         Coverage of the scores' intervals, and the seed of their ranking.
+    sums : RowMoments
+        Over all rows, with the blocks of `shift_blocks`.
 
     Returns
     -------
     list of FeaturePart
     """
-    shifts, variances = _shifts(pair, fits, at, scores)
+    shifts, variances = _shifts(pair, fits, at, scores, sums)
     ranks = _ranking(scores, setting, firm=not fits.no_interval)
     toggles, sign = scores.toggles, -1.0 if gap.estimate < 0 else 1.0
     out = []
@@ -170,7 +178,7 @@ def measure_features(
                 ranking=ranks[b],
                 association=association,
                 association_pvalue=p_association,
-                levels=_levels(block, pair, toggles.profile[b]),
+                levels=_levels(block, sums.level[b] / sums.weight[:, None], toggles.profile[b]),
             )
         )
     return out
@@ -236,18 +244,23 @@ def no_test(form: Functional, fits: Fits) -> str:
     return "calibration error has a kink, at which noise counts as change" if form.kinked else ""
 
 
-def _shifts(pair: Pair, fits: Fits, at: Centre, scores: Scores) -> tuple[list[Shift], FloatArray]:
-    """Move each feature's distribution to the reference's; variances where they can be had."""
-    people, first_order = replace(pair, eta=fits.eta), at.form.uses_log_ratio
+def shift_blocks(pair: Pair, form: Functional) -> tuple[Block, ...]:
+    """Return the features with the levels at which their distributions are compared."""
     # The divergence of the inputs is no function of such means: to first order only, by the influence at each level.
-    blocks = pair.candidates if first_order else pair.fine_candidates
-    shifts = shift(blocks, level_means(blocks, scores.rows, at.form, fits.sources), people, at)
-    if first_order:
+    return pair.candidates if form.uses_log_ratio else pair.fine_candidates
+
+
+def _shifts(pair: Pair, fits: Fits, at: Centre, scores: Scores, sums: RowMoments) -> tuple[list[Shift], FloatArray]:
+    """Move each feature's distribution to the reference's; variances where they can be had."""
+    blocks = shift_blocks(pair, at.form)
+    shifts = shift(blocks, level_means(blocks, scores.rows, at.form, fits.sources), sums, at)
+    if at.form.uses_log_ratio:
         profiles = scores.toggles.profile
         shifts = [replace(s, change=float(s.delta @ p), at=None) for s, p in zip(shifts, profiles, strict=True)]
     if no_test(at.form, fits):
         return shifts, np.full(len(blocks), math.nan)
-    return shifts, shift_variances(shifts, scores.rows, people, at, fits.sources, fits.equations)
+    people = replace(pair, eta=fits.eta)
+    return shifts, shift_variances(shifts, scores.rows, people, at, fits.sources, fits.equations, sums)
 
 
 def _same_mean(value: FloatArray, g: NDArray[np.bool_], other: NDArray[np.bool_], pair: Pair) -> float:
@@ -287,15 +300,11 @@ def _association(block: Block, pair: Pair) -> tuple[float, float]:
     return math.sqrt(chi / float(w.sum())), float(special.chdtrc(max(k - 1, 1), chi * scale / effect))
 
 
-def _levels(block: Block, pair: Pair, of_level: FloatArray) -> tuple[LevelInfluence, ...]:
-    w, g = pair.weight, pair.inside
-    part = pair.X[:, list(block.where)]
+def _levels(block: Block, shares: FloatArray, of_level: FloatArray) -> tuple[LevelInfluence, ...]:
     rows = []
-    for level, label, influence in zip(block.levels, block.labels, of_level, strict=True):
+    for v, (label, influence) in enumerate(zip(block.labels, of_level, strict=True)):
         row = LevelInfluence(level=label, influence=float(influence))
         if not block.graded:
-            here = (part == level).all(axis=1)
-            own, other = (float(w[s & here].sum() / w[s].sum()) for s in (g, ~g))
-            row = replace(row, share_group=own, share_reference=other)
+            row = replace(row, share_group=float(shares[0, v]), share_reference=float(shares[1, v]))
         rows.append(row)
     return tuple(rows)

@@ -39,6 +39,7 @@ class Fits:
 
     sources: Sources  # where toggled predictions come from
     eta: FloatArray  # (records,): cross-fitted outcome probability under each record's own group; zeros when unused
+    reference: Learned | None  # the reference's P(Y|X), where more than its means enters
     log_ratio: FloatArray | None  # log ratio of the group's to the reference's density
     equations: Mapping[str, Equation]  # of the logistic fits
     known: bool  # whether toggled predictions are the model's own
@@ -89,7 +90,9 @@ def learn(pair: Pair, how: ProxySetting, scorer: Scorer | None, features: Mappin
     Fits
     """
     record, form = _Record(pair), how.form
-    outcome, eta = _learn_outcome(pair, how, record) if form.uses_eta else (None, np.zeros(len(pair.h)))
+    outcome, reference, eta = (
+        _learn_outcome(pair, how, record) if form.uses_eta else (None, None, np.zeros(len(pair.h)))
+    )
     member, log_ratio, log_prior = _learn_member(pair, how, record) if form.uses_log_ratio else (None, None, 0.0)
     h_source: Any
     if scorer is None:
@@ -99,6 +102,7 @@ def learn(pair: Pair, how: ProxySetting, scorer: Scorer | None, features: Mappin
     fits = Fits(
         sources=Sources(h=h_source, eta=outcome, member=member, log_prior=log_prior),
         eta=eta,
+        reference=reference,
         log_ratio=log_ratio,
         equations=record.equations,
         known=known,
@@ -107,8 +111,8 @@ def learn(pair: Pair, how: ProxySetting, scorer: Scorer | None, features: Mappin
     return replace(fits, no_interval=_no_interval(pair, fits))
 
 
-def _learn_outcome(pair: Pair, how: ProxySetting, record: _Record) -> tuple[Learned, FloatArray]:
-    """Learn P(Y|X) within the group; of the reference only means enter."""
+def _learn_outcome(pair: Pair, how: ProxySetting, record: _Record) -> tuple[Learned, Learned | None, FloatArray]:
+    """Learn P(Y|X) within the group; of the reference only means enter, unless there is a kink."""
     group, other, weight = pair.inside, ~pair.inside, pair.weight
     eta = np.zeros(len(weight))
     learned, eta[group] = record.fit(how.nuisance, pair.X, pair.y, how.l2, group)
@@ -122,18 +126,19 @@ def _learn_outcome(pair: Pair, how: ProxySetting, record: _Record) -> tuple[Lear
     record.reports["outcome"]["counting_bound"] = _bound(pair, group)
     # The outcome itself has the same mean as its probability, except inside an absolute value.
     eta[other] = pair.y[other]
+    reference = None
     if how.form.kinked:
-        _, eta[other] = record.fit(how.nuisance, pair.X, pair.y, how.l2, other)
+        reference, eta[other] = record.fit(how.nuisance, pair.X, pair.y, how.l2, other)
         record.reports["outcome_reference"] = calibration_of(eta[other], pair.y[other], weight[other])
     record.note("eta", learned, pair.y, np.where(group, weight, 0.0), eta)
-    return learned, eta
+    return learned, reference, eta
 
 
 def _learn_member(pair: Pair, how: ProxySetting, record: _Record) -> tuple[Learned, FloatArray, float]:
     """Learn P(S|X); return it with the log ratio of the two densities and that of the two sizes."""
     s, weight = (~pair.inside).astype(np.float64), pair.weight
     X = pair.X.copy()
-    X[:, [j for b in pair.design.blocks if b.name in pair.own for j in b.where]] = 0.0  # would tell everything
+    X[:, pair.own_columns] = 0.0  # would tell everything
     member, fitted = record.fit(how.nuisance, X, s, how.l2)
     p = np.clip(fitted, 1e-12, 1 - 1e-12)
     log_prior = float(np.log(weight[~pair.inside].sum() / weight[pair.inside].sum()))

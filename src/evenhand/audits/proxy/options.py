@@ -67,6 +67,12 @@ class ProxyOptions(ThreadedOptions):
     l2: float = option(1.0, "Penalty of the logistic nuisance models.", above=0)
     interactions: bool = option(True, "Give the logistic outcome model the products of features it is shown to miss.")
     max_rows: int = option(50_000, "Records a proxy score averages over; the interval knows about it.", least=100)
+    sample_rows: int = option(
+        50_000,
+        "Different rows of each group from which nuisance models are learned where rows stay on their engine or in "
+        "their files; rows in memory are all used.",
+        least=1000,
+    )
     step: float = option(0.1, "First step of the descent; see `evenhand.kernels.influence.descent.descend`.", above=0)
     max_steps: int = option(200, "At most so many steps of the descent.", least=0)
     tolerance: float = option(1e-3, "The descent ends when the held-out gap is within this.", least=0)

@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from evenhand.arrays import BoolArray, FloatArray, IntArray
 from evenhand.audits.proxy.options import ProxySetting
+from evenhand.audits.proxy.stated import AtHand
 from evenhand.errors import DataError
-from evenhand.intake import Attribute, AuditData
+from evenhand.intake import Attribute
 from evenhand.kernels.influence.design import Block, Design, make_design
-from evenhand.kernels.influence.linearised import Population
 from evenhand.kernels.influence.nuisance import spread
+from evenhand.kernels.influence.row_moments import Population
 from evenhand.kernels.influence.value_grids import refine
 from evenhand.kernels.shared.seeds import stream
 
@@ -44,26 +45,37 @@ class Pair(Population):
         return tuple(b for b in self.fine if b.name not in self.own)
 
     @property
+    def own_columns(self) -> list[int]:
+        """The matrix columns of the group itself."""
+        return [j for b in self.design.blocks if b.name in self.own for j in b.where]
+
+    @property
     def hard(self) -> bool:
         """Whether predictions are decisions rather than scores."""
         return bool(np.all((self.h == 0) | (self.h == 1)))
 
 
-def make_pair(
-    data: AuditData, attribute: Attribute, code: int, base: int, h: FloatArray, score: FloatArray, options: ProxySetting
-) -> Pair:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Predicted:
+    """The rows at hand with what the model, or the data, say of each."""
+
+    at_hand: AtHand
+    # h, score (rows,): predictions, and the scores behind decisions.
+    h: FloatArray
+    score: FloatArray
+
+
+def make_pair(people: Predicted, attribute: Attribute, code: int, base: int, options: ProxySetting) -> Pair:
     """Code the rows of two groups, join identical ones and deal them out to folds.
 
     Parameters
     ----------
-    data : AuditData
-        All rows.
+    people : Predicted
+        The rows at hand.
     attribute : Attribute
         The attribute audited.
     code, base : int
         Codes of the group and of its reference.
-    h, score : ndarray, shape (rows,)
-        Prediction, and the score behind it.
     options : ProxySetting
         Folds, blocks and categorical columns. The deal is the same for any seed: estimates do not depend on it.
 
@@ -71,9 +83,9 @@ def make_pair(
     -------
     Pair
     """
-    rows = np.flatnonzero((attribute.codes == code) | (attribute.codes == base))
-    inside, count = attribute.codes[rows] == code, data.count[rows]
-    h, score = h[rows], score[rows]
+    data, rows = people.at_hand.data, people.at_hand.rows(attribute.name, code, base)
+    inside, count = data.attribute(attribute.name).codes[rows] == code, data.count[rows]
+    h, score = people.h[rows], people.score[rows]
     columns = {name: np.asarray(v)[rows] for name, v in data.features.items()}
     unit = np.ones(len(rows)) if data.weight is None else data.weight[rows]
     design = make_design(columns, count * unit, inside, blocks=options.blocks, categorical=options.categorical)

@@ -17,12 +17,14 @@ from evenhand.audits.proxy.evidence import (
     GapEvidence,
     NamedFeature,
     PairScore,
+    StatedSample,
 )
 from evenhand.audits.proxy.features import FeaturePart, Scores, no_test
 from evenhand.audits.proxy.fits import FAITHFUL, Fits
 from evenhand.audits.proxy.gap import Gap
 from evenhand.audits.proxy.options import ProxySetting
 from evenhand.audits.proxy.sample import Pair
+from evenhand.audits.proxy.sums import PairSums
 from evenhand.kernels.influence.design import Block
 from evenhand.results import Finding, Verdict
 
@@ -41,6 +43,7 @@ class Comparison:
     options: ProxySetting
     names: Names
     counts: Counts
+    complete: bool = True  # whether the records are all rows
 
     @property
     def sides(self) -> list[tuple[str, BoolArray]]:
@@ -48,14 +51,43 @@ class Comparison:
         return list(zip(self.names, (self.pair.inside, ~self.pair.inside), strict=True))
 
 
-def set_against(pair: Pair, options: ProxySetting, names: Names) -> Comparison:
+def set_against(pair: Pair, options: ProxySetting, names: Names, *, complete: bool = True) -> Comparison:
     """Set a group against its reference, and count the rows of both and those with outcome 1."""
-    asked = Comparison(pair=pair, options=options, names=names, counts={})
+    asked = Comparison(pair=pair, options=options, names=names, counts={}, complete=complete)
     counts = {name: {"rows": int(pair.count[rows].sum())} for name, rows in asked.sides}
     if not np.isnan(pair.y).any():
         for name, rows in asked.sides:
             counts[name]["outcome_1"] = int(pair.count[rows & (pair.y == 1)].sum())
     return replace(asked, counts=counts)
+
+
+def with_rest(asked: Comparison, rest: PairSums) -> Comparison:
+    """Count the rows that are not at hand too."""
+    counts = {name: dict(own) for name, own in asked.counts.items()}
+    for k, own in enumerate(counts.values()):
+        own["rows"] += int(rest.moments.rows[k])
+        if "outcome_1" in own:
+            own["outcome_1"] += int(rest.outcome_1[k])
+    return replace(asked, counts=counts)
+
+
+def stated_sample(asked: Comparison, rest: PairSums) -> StatedSample:
+    """Say which rows what was learned comes from, and what is a sum over all rows."""
+    own = {name: int(asked.pair.count[rows].sum()) for name, rows in asked.sides}
+    every = {name: int(counts["rows"]) for name, counts in asked.counts.items()}
+    rows = " and ".join(f"{own[name]:,} of {every[name]:,} rows of `{name}`" for name in asked.names)
+    unseen = {name: int(k) for name, k in zip(asked.names, rest.strange, strict=True)}
+    said = (
+        f"Nuisance models, proxy scores, means by level, associations and the counterfactual population come from "
+        f"{rows}, drawn by a hash of their content. The gap, the shares of values and the variances are sums over all "
+        "rows; the variances know that the models saw fewer."
+    )
+    if any(unseen.values()):
+        said += (
+            f" {sum(unseen.values()):,} rows have a value that none of those has, and are left out of that feature's "
+            "shares."
+        )
+    return StatedSample(sampled=own, rows=every, unseen=unseen, fact=said)
 
 
 def findings(gap: Gap, parts: Sequence[FeaturePart], asked: Comparison, fits: Fits, evidence: GapEvidence) -> list[Raw]:
@@ -199,8 +231,9 @@ def _too_few(asked: Comparison) -> str:
             for value in (0, 1):
                 k = int(pair.count[rows & (pair.y == value)].sum())
                 if k < 2:
+                    among = "" if asked.complete else " among those that were drawn"
                     return (
-                        f"Group `{name}` has {k} row{'s' * (k != 1)} with outcome {value}; at least 2 are "
+                        f"Group `{name}` has {k} row{'s' * (k != 1)} with outcome {value}{among}; at least 2 are "
                         "needed to learn P(Y|X,S)."
                     )
         if "da" in terms:

@@ -51,31 +51,38 @@ class Column:
         return len(self.categories) - 1 if self.kind == "category" else 1 + len(self.knots) + self.missing
 
     def encode(self, values: NDArray[Any]) -> FloatArray:
-        """Return the matrix columns, shape (rows, width)."""
+        """Return the matrix columns, shape (rows, width); a value that was not there before is refused."""
+        out, unseen = self.encode_new(values)
+        strange = np.flatnonzero(unseen)
+        if strange.size and self.kind == "category":
+            name = _names(np.asarray(values)[strange[:1]])[0]
+            raise DataError(
+                f"Feature `{self.name}` has the value `{name}` in {strange.size} rows, which was not "
+                f"there before. Known: {', '.join(f'`{c}`' for c in self.categories[:10])}. Leave these rows out."
+            )
+        if strange.size:
+            raise DataError(
+                f"Feature `{self.name}` is missing in {strange.size} rows, and it was never missing before. "
+                "Leave these rows out, or fill them."
+            )
+        return out
+
+    def encode_new(self, values: NDArray[Any]) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """Return the matrix columns, and the rows whose value was not there before: they count as the first one."""
         out = np.zeros((len(values), self.width))
         if self.kind == "category":
             names = _names(values)
             for k, category in enumerate(self.categories[1:]):
                 out[:, k] = names == category
-            strange = np.flatnonzero((out.sum(axis=1) == 0) & (names != self.categories[0]))
-            if strange.size:
-                raise DataError(
-                    f"Feature `{self.name}` has the value `{names[strange[0]]}` in {strange.size} rows, which was not "
-                    f"there before. Known: {', '.join(f'`{c}`' for c in self.categories[:10])}. Leave these rows out."
-                )
-            return out
+            return out, (out.sum(axis=1) == 0) & (names != self.categories[0])
         numbers = np.asarray(values, dtype=np.float64)
         absent = np.isnan(numbers)
-        if absent.any() and not self.missing:
-            raise DataError(
-                f"Feature `{self.name}` is missing in {int(absent.sum())} rows, and it was never missing before. "
-                "Leave these rows out, or fill them."
-            )
         out[:, 0] = np.where(absent, 0.0, (numbers - self.centre) / self.scale)
         out[:, 1 : 1 + len(self.knots)] = np.maximum(out[:, :1] - np.array(self.knots), 0.0)
         if self.missing:
             out[:, -1] = absent
-        return out
+            return out, np.zeros(len(out), dtype=bool)
+        return out, absent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -151,6 +158,24 @@ class Design:
             if column.name not in features:
                 raise UsageError(f"Feature `{column.name}` is missing.{near_matches(column.name, features)}")
         return np.concatenate([c.encode(np.asarray(features[c.name])) for c in self.columns], axis=1)
+
+    def encode_new(self, features: Mapping[str, NDArray[Any]]) -> tuple[FloatArray, dict[str, NDArray[np.bool_]]]:
+        """Return the matrix of new rows, and by feature those with a value that was not there before, if any."""
+        # One column after the other in memory: they are written, and read again, one by one.
+        X, unseen, at = np.empty((len(next(iter(features.values()))), self.width), order="F"), {}, 0
+        for column in self.columns:
+            X[:, at : at + column.width], strange = column.encode_new(np.asarray(features[column.name]))
+            at += column.width
+            if not np.isfinite(X[:, at - column.width]).all():
+                raise DataError(f"Feature `{column.name}` is infinite in some rows. Make them missing, or cap them.")
+            if strange.any():
+                unseen[column.name] = strange
+        marked: dict[str, NDArray[np.bool_]] = {}
+        for block in self.blocks:
+            of_block = [unseen[name] for name in block.columns if name in unseen]
+            if of_block:
+                marked[block.name] = np.any(of_block, axis=0)
+        return X, marked
 
 
 def make_design(

@@ -182,12 +182,22 @@ def centre(form: Functional, sample: Sample) -> Centre:
     >>> centre(functional("sp"), Sample(h=h, eta=h, weight=np.ones(2), reference=np.array([[0.1, 1.0]]))).ratio
     (0.4,)
     """
-    here, there = means(form, sample.h, sample.eta, sample.weight), sample.reference
+    return centre_at(form, means(form, sample.h, sample.eta, sample.weight), sample.reference, _penalty(form, sample))
+
+
+def centre_at(form: Functional, here: FloatArray, there: FloatArray, penalty: float = 0.0) -> Centre:
+    """Compute the same constants from the `means` of P and of Q, and P's mean of the penalised logarithm.
+
+    Examples
+    --------
+    >>> centre_at(functional("fpr"), np.array([[0.2, 0.5]]), np.array([[0.1, 1.0]])).ratio
+    (0.4,)
+    """
     ratio, scale, slope = [], [], []
     for t, (name, _) in enumerate(form.terms):
         if name == "da":
             c = float(special.logit(here[t, 0]) - special.logit(there[t, 0]))
-            ratio.append(c * float(here[t, 0]) + _penalty(form, sample))
+            ratio.append(c * float(here[t, 0]) + penalty)
             scale.append(1.0)
             slope.append(c)
         else:

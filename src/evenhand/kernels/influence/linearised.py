@@ -8,14 +8,15 @@ gives the variance of the whole, the error of the nuisance fits included. No ref
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import special
 
-from evenhand.arrays import BoolArray, FloatArray, IntArray
-from evenhand.kernels.influence.functionals import TERMS, Centre
-from evenhand.kernels.influence.nuisance import with_products
+from evenhand.arrays import FloatArray, IntArray
+from evenhand.kernels.influence.functionals import Centre
+from evenhand.kernels.influence.nuisance import with_one
+from evenhand.kernels.influence.row_moments import Population, RowMoments, integrands
 from evenhand.kernels.influence.set_features import Toggles
 from evenhand.kernels.influence.shifted_predictions import Rows
 
@@ -75,37 +76,9 @@ def equation(
     return Equation(residual=residual, bread=np.linalg.pinv(hessian), products=products)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Population:
-    """Rows with what the centre of psi was computed from."""
-
-    X: FloatArray  # (rows, columns): inputs of all rows, of P and of Q
-    inside: BoolArray  # (rows,): rows of P
-    count: IntArray | FloatArray  # (rows,): rows each record stands for
-    unit: FloatArray  # (rows,): sampling weight of each of its rows
-    # h, eta (rows,): as the centre used them.
-    h: FloatArray
-    eta: FloatArray
-
-    @property
-    def weight(self) -> FloatArray:
-        """Weight of each record."""
-        return self.count * self.unit
-
-    def take(self, rows: IntArray) -> Population:
-        """Return some of the rows, without what else is known of them."""
-        return Population(**{f.name: getattr(self, f.name)[rows] for f in fields(Population)})
-
-    def corrected(self, variance: FloatArray, pulls: Mapping[str, FloatArray]) -> FloatArray:
-        """Return variances with the rows that the coefficients of the largest fit have used up."""
-        n = float(self.count[self.inside].sum())
-        spent = max((pull.shape[1] for pull in pulls.values()), default=1)
-        return variance * (n / max(n - spent, 1.0))
-
-
 def score_covariance(
-    toggles: Toggles, rows: Rows, people: Population, at: Centre, equations: Mapping[str, Equation], *,
-    stand_for: IntArray | None = None,
+    toggles: Toggles, rows: Rows, people: Population, at: Centre, equations: Mapping[str, Equation],
+    sums: RowMoments, *, stand_for: IntArray | None = None,
 ) -> FloatArray:  # fmt: skip
     """Return the covariance matrix of proxy scores.
 
@@ -116,11 +89,13 @@ def score_covariance(
     rows : Rows
         The rows of `people` the scores average over.
     people : Population
-        All rows.
+        The rows in the fits, or all rows.
     at : Centre
         What psi belongs to.
     equations : mapping of str to Equation
         By source ("h", "eta", "member"), for those that were learned by logistic regression.
+    sums : RowMoments
+        Of all rows, with the squares of those that are not in `people`.
     stand_for : ndarray of int, optional
         The rows that were averaged in truth, when `rows` are a part of them that was looked at in detail.
 
@@ -129,11 +104,9 @@ def score_covariance(
     ndarray, shape (blocks, blocks)
     """
     weight, averaged = people.weight, rows.number
-    total = float(weight[people.inside].sum())
     slopes = {name: table.copy() for name, table in toggles.slopes.items()}
     if "eta" in slopes:
-        X = with_products(people.X, equations["eta"].products)
-        slopes["eta"] += _centre_slopes(toggles, people, at, weight / total, X)
+        slopes["eta"] += _centre_slopes(toggles, at, sums)
     pulls = {name: slopes[name] @ equations[name].bread for name in slopes}  # (blocks, 1 + columns)
     position = np.full(len(weight), -1)
     position[averaged] = np.arange(len(averaged))
@@ -144,10 +117,12 @@ def score_covariance(
         stands[stand_for] = 0.0
         stands[averaged] = mass / float(weight[averaged].sum())
         spread = spread * stands
+    through = _centre_parts(toggles, at, sums)
     out = np.zeros((len(toggles.score), len(toggles.score)))
     for start in range(0, len(weight), _CHUNK):
         some = slice(start, start + _CHUNK)
-        share = _centre_shares(toggles, people, at, weight, total, some)
+        z = integrands(at.form, people.h[some], people.eta[some])
+        share = np.where(people.inside[some][:, None], z @ through[0], z @ through[1])
         spot = position[some]
         seen = spot >= 0
         share[seen] += (toggles.rows[spot[seen]] - toggles.score) / mass
@@ -155,45 +130,42 @@ def score_covariance(
             design = with_one(people.X[some], equations[name].products)
             share += (design * equations[name].residual[some][:, None]) @ pull.T
         out += share.T @ (share * spread[some][:, None])
+    out += sum(sums.squared_parts(side, through[side]) for side in (0, 1))
     return people.corrected(out, pulls)
 
 
-def _centre_slopes(toggles: Toggles, people: Population, at: Centre, weight: FloatArray, X: FloatArray) -> FloatArray:
+def _centre_slopes(toggles: Toggles, at: Centre, sums: RowMoments) -> FloatArray:
     """Slope of the scores in eta's coefficients through the centre: E[n] / E[d] and E[d] use eta too."""
-    w = np.where(people.inside, weight, 0.0)
-    curve = people.eta * (1 - people.eta)
-    out = np.zeros((len(toggles.score), 1 + X.shape[1]))
+    out = np.zeros((len(toggles.score), sums.slopes.shape[2]))
     for t, (name, _) in enumerate(at.form.terms):
-        if name == "da":
-            continue
-        _, n_e, _, d_e = TERMS[name].slopes(people.h, people.eta)
-        by_ratio = w * (n_e - at.ratio[t] * d_e) / at.scale[t] * curve
-        by_scale = w * d_e * curve
-        for pull, table in ((by_ratio, toggles.by_ratio), (by_scale, toggles.by_scale)):
-            gained = np.concatenate(([pull.sum()], pull @ X))
-            out += table[:, [t]] * gained
+        if name != "da":
+            top, bottom = sums.slopes[t] / sums.weight[0]
+            out += toggles.by_ratio[:, [t]] * (top - at.ratio[t] * bottom) / at.scale[t]
+            out += toggles.by_scale[:, [t]] * bottom
     return out
 
 
-def _centre_shares(
-    toggles: Toggles, people: Population, at: Centre, weight: FloatArray, total: float, some: slice
-) -> FloatArray:
-    """Each row's part in the scores through the means of the centre, per unit of weight."""
-    inside, h, eta = people.inside[some], people.h[some], people.eta[some]
-    out = np.zeros((len(h), len(toggles.score)))
+def _centre_parts(toggles: Toggles, at: Centre, sums: RowMoments) -> tuple[FloatArray, FloatArray]:
+    """Return what a row's integrands do to the scores through the means of the centre, for P and for Q.
+
+    Each of shape (integrands, blocks): times a row's integrands they are its part per unit of weight.
+    """
+    inside, outside = np.zeros((2, sums.first.shape[1], len(toggles.score)))
+    total, other = sums.weight
     for t, (name, _) in enumerate(at.form.terms):
+        n, d = 1 + 2 * t, 2 + 2 * t
         if name == "da":
             # c = logit E_P[h] - logit E_Q[h]
-            p, q = float(weight[people.inside] @ people.h[people.inside]) / total, at.other[t]
-            other = float(weight[~people.inside].sum())
-            part = np.where(inside, (h - p) / (p * (1 - p) * total), -(h - q) / (q * (1 - q) * other))
-            out += part[:, None] * toggles.by_slope[:, t]
+            p, q = float(sums.means(0)[t, 0]), at.other[t]
+            for part, mean, size in ((inside, p, p * (1 - p) * total), (outside, q, -q * (1 - q) * other)):
+                part[n] += toggles.by_slope[:, t] / size
+                part[0] -= mean * toggles.by_slope[:, t] / size
             continue
-        n, d = TERMS[name].parts(h, eta)
-        by_ratio = np.where(inside, (n - at.ratio[t] * d) / (at.scale[t] * total), 0.0)
-        by_scale = np.where(inside, (d - at.scale[t]) / total, 0.0)
-        out += by_ratio[:, None] * toggles.by_ratio[:, t] + by_scale[:, None] * toggles.by_scale[:, t]
-    return out
+        by_ratio, by_scale = toggles.by_ratio[:, t] / (at.scale[t] * total), toggles.by_scale[:, t] / total
+        inside[n] += by_ratio
+        inside[d] += by_scale - at.ratio[t] * by_ratio
+        inside[0] -= at.scale[t] * by_scale
+    return inside, outside
 
 
 def missed_products(people: Population, fit: Equation, pairs: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
@@ -239,8 +211,3 @@ def missed_products(people: Population, fit: Equation, pairs: Sequence[tuple[int
     cut = float(special.chdtri(1, _CHANCE / max(len(pairs), 1)))
     clear = sorted((f for f in sizes if f[0] > cut), key=lambda f: (-f[0], f[1]))
     return tuple(pair for _, pair in clear[:_MOST])
-
-
-def with_one(X: FloatArray, products: Sequence[tuple[int, int]] = ()) -> FloatArray:
-    """Return a matrix with a column of ones before it and products of columns behind it."""
-    return np.concatenate([np.ones((len(X), 1)), with_products(X, products)], axis=1)

@@ -70,6 +70,11 @@ def with_products(X: FloatArray, products: Sequence[tuple[int, int]]) -> FloatAr
     return np.concatenate([X, np.stack([X[:, a] * X[:, b] for a, b in products], axis=1)], axis=1)
 
 
+def with_one(X: FloatArray, products: Sequence[tuple[int, int]] = ()) -> FloatArray:
+    """Return a matrix with a column of ones before it and products of columns behind it."""
+    return np.concatenate([np.ones((len(X), 1)), with_products(X, products)], axis=1)
+
+
 def spread(
     count: IntArray, stratum: IntArray, n_folds: int, rng: np.random.Generator
 ) -> tuple[IntArray, IntArray, IntArray]:

@@ -16,9 +16,10 @@ from scipy import special
 
 from evenhand.arrays import FloatArray
 from evenhand.kernels.influence.design import Block
-from evenhand.kernels.influence.functionals import TERMS, Centre, Functional, divergence, means, psi, psi_slopes
-from evenhand.kernels.influence.linearised import Equation, Population, with_one
-from evenhand.kernels.influence.nuisance import LogisticFolds, with_products
+from evenhand.kernels.influence.functionals import TERMS, Centre, Functional, divergence, psi, psi_slopes
+from evenhand.kernels.influence.linearised import Equation
+from evenhand.kernels.influence.nuisance import LogisticFolds, with_one, with_products
+from evenhand.kernels.influence.row_moments import Places, Population, RowMoments, integrands, psi_weights
 from evenhand.kernels.influence.shifted_predictions import Rows, Sources, set_to
 
 _CHUNK = 16384
@@ -78,7 +79,7 @@ def level_means(blocks: Sequence[Block], rows: Rows, form: Functional, sources: 
     return out
 
 
-def shift(blocks: Sequence[Block], parts: Sequence[FloatArray], people: Population, at: Centre) -> list[Shift]:
+def shift(blocks: Sequence[Block], parts: Sequence[FloatArray], sums: RowMoments, at: Centre) -> list[Shift]:
     """Give each feature, one at a time, the shares it has outside P.
 
     Parameters
@@ -87,8 +88,8 @@ def shift(blocks: Sequence[Block], parts: Sequence[FloatArray], people: Populati
         The features.
     parts : sequence of ndarray, shape (levels, terms, 2)
         Means of each term at each level, from `level_means`.
-    people : Population
-        All rows.
+    sums : RowMoments
+        Of all rows, made with these blocks.
     at : Centre
         The means of P. A penalised divergence is not a function of them and is left out.
 
@@ -96,13 +97,10 @@ def shift(blocks: Sequence[Block], parts: Sequence[FloatArray], people: Populati
     -------
     list of Shift
     """
-    g, weight = people.inside, people.weight
-    here = means(at.form, people.h[g], people.eta[g], weight[g])
+    here = sums.means(0)
     out = []
-    for block, of_level in zip(blocks, parts, strict=True):
-        position = block.scores(people.X[:, list(block.where)], np.arange(len(block.levels), dtype=np.float64))
-        known = ~np.isnan(position)
-        there, own = (_shares(position, np.where(s & known, weight, 0.0), len(block.levels)) for s in (~g, g))
+    for b, (block, of_level) in enumerate(zip(blocks, parts, strict=True)):
+        own, there = sums.shares(b)
         delta = there - own
         change, new = _moved(at, here, here + np.einsum("v,vtk->tk", delta, of_level))
         out.append(Shift(block=block, parts=of_level, change=change, delta=delta, at=new))
@@ -128,22 +126,9 @@ def _moved(at: Centre, here: FloatArray, moved: FloatArray) -> tuple[float, Cent
     return float(change), replace(at, ratio=tuple(ratio), scale=tuple(scale), slope=tuple(slope))
 
 
-def _shares(position: FloatArray, weight: FloatArray, levels: int) -> FloatArray:
-    """Return the shares of levels; a row between two grid points belongs to both."""
-    total = float(weight.sum())
-    if not total > 0:
-        return np.full(levels, np.nan)
-    position = np.where(weight > 0, position, 0.0)
-    low = position.astype(np.int64)
-    above = position - low
-    out = np.bincount(low, weights=weight * (1 - above), minlength=levels + 1)
-    out += np.bincount(low + 1, weights=weight * above, minlength=levels + 1)
-    return out[:levels] / total
-
-
 def shift_variances(
     shifts: Sequence[Shift], rows: Rows, people: Population, at: Centre, sources: Sources,
-    equations: Mapping[str, Equation],
+    equations: Mapping[str, Equation], sums: RowMoments,
 ) -> FloatArray:  # fmt: skip
     """Return the variance of each shift's change.
 
@@ -154,73 +139,76 @@ def shift_variances(
     rows : Rows
         Rows of P behind the means by level.
     people : Population
-        All rows.
+        The rows in the fits, or all rows.
     at : Centre
         What is measured, and its means in P.
     sources, equations
         Where predictions come from, and the equations of the logistic ones among them.
+    sums : RowMoments
+        Of all rows, with the squares of those that are not in `people`.
 
     Returns
     -------
     ndarray, shape (blocks,)
         NaN where the change is.
     """
-    weight, averaged, mass = people.weight, rows.number, rows.mass
+    averaged, mass, spread = rows.number, rows.mass, people.count * people.unit**2
     through, slopes = _through_levels(shifts, rows, sources)
+    z = integrands(at.form, people.h, people.eta)
     out = np.full(len(shifts), np.nan)
     for b, one in enumerate(shifts):
         if one.at is None:
             continue
-        share = _direct(one, people, at)
+        of_row, of_level = _direct(one, sums, b, at)
+        share = np.where(people.inside, z @ of_row[0], z @ of_row[1])
+        places = Places(one.block, people.X[:, list(one.block.where)])
+        share += np.where(people.inside, places.read(of_level[0]), places.read(of_level[1]))
         share[averaged] += (through[:, b] - mass @ through[:, b] / mass.sum()) / mass.sum()
         for name, table in slopes.items():
             slope = table[b].copy()
             if name == "eta":
-                slope += _through_means(one.at, people, at, equations[name])
+                slope += _through_means(one.at, at, sums)
             pull = equations[name].bread @ slope
-            for start in range(0, len(weight), _CHUNK):
+            for start in range(0, len(share), _CHUNK):
                 some = slice(start, start + _CHUNK)
                 design = with_one(people.X[some], equations[name].products)
                 share[some] += equations[name].residual[some] * (design @ pull)
-        out[b] = float(np.sum(people.count * people.unit**2 * share**2))
+        out[b] = float(np.sum(spread * share**2))
+        out[b] += sum(sums.squared_part(side, b, of_row[side], of_level[side]) for side in (0, 1))
     return people.corrected(out, slopes)
 
 
-def _direct(one: Shift, people: Population, at: Centre) -> FloatArray:
-    """Each row's part through the means of P and the shares of both samples, per unit of weight."""
+def _direct(one: Shift, sums: RowMoments, b: int, at: Centre) -> tuple[FloatArray, FloatArray]:
+    """Return what a row's integrands and its level do to the change, through the means of P and both samples' shares.
+
+    Of shapes (2, integrands) and (2, levels), for P and Q: a row's part per unit of weight is linear in them.
+    """
     new = one.at
     assert new is not None
-    weight, g = people.weight, people.inside
-    share = np.zeros(len(weight))
-    gained = psi(new, people.h[g], people.eta[g]) - psi(at, people.h[g], people.eta[g])
-    share[g] = gained - weight[g] @ gained / weight[g].sum()
-    profile = np.zeros(len(one.block.levels))
-    for t, (name, c) in enumerate(at.form.terms):
-        n, d = one.parts[:, t, 0], one.parts[:, t, 1]
-        profile += c * (new.slope[t] * n if name == "da" else (n - new.ratio[t] * d) / new.scale[t])
-    of_row = one.block.scores(people.X[:, list(one.block.where)], profile)
-    for sign, side in ((-1.0, g), (1.0, ~g)):
-        known = side & ~np.isnan(of_row)
-        middle = weight[known] @ of_row[known] / weight[known].sum()
-        share[known] += sign * (of_row[known] - middle) * (weight[side].sum() / weight[known].sum())
+    of_row = np.zeros_like(sums.first)
+    of_row[0] = psi_weights(new) - psi_weights(at)
+    of_row[0, 0] -= sums.first[0] @ of_row[0] / sums.weight[0]
     for t, (name, c) in enumerate(at.form.terms):
         if name == "da":
             # KL moves with E_Q[h] too: by (q - p') / q (1 - q) at the new mean, less the same at the old one.
             q = at.other[t]
             old_p, new_p = (float(special.expit(a.slope[t] + special.logit(q))) for a in (at, new))
-            share[~g] += c * (old_p - new_p) / (q * (1 - q)) * (people.h[~g] - q)
-    share[g] /= weight[g].sum()
-    share[~g] /= weight[~g].sum()
-    return share
+            pull = c * (old_p - new_p) / (q * (1 - q))
+            of_row[1, 1 + 2 * t] += pull
+            of_row[1, 0] -= pull * q
+    profile = np.zeros(len(one.block.levels))
+    for t, (name, c) in enumerate(at.form.terms):
+        n, d = one.parts[:, t, 0], one.parts[:, t, 1]
+        profile += c * (new.slope[t] * n if name == "da" else (n - new.ratio[t] * d) / new.scale[t])
+    shares, known = sums.shares(b), sums.level[b].sum(axis=1)
+    of_level = np.array([sign * (profile - shares[k] @ profile) / known[k] for k, sign in enumerate((-1.0, 1.0))])
+    return of_row / sums.weight[:, None], of_level
 
 
-def _through_means(new: Centre, people: Population, old: Centre, fit: Equation) -> FloatArray:
+def _through_means(new: Centre, old: Centre, sums: RowMoments) -> FloatArray:
     """Slope of the change in eta's coefficients through the means of P."""
-    g = people.inside
-    by_eta = psi_slopes(new, people.h[g], people.eta[g])[1] - psi_slopes(old, people.h[g], people.eta[g])[1]
-    w = people.weight[g]
-    pull = w / w.sum() * by_eta * people.eta[g] * (1 - people.eta[g])
-    return np.concatenate(([pull.sum()], pull @ with_products(people.X[g], fit.products)))
+    gained = (psi_weights(new) - psi_weights(old))[1:].reshape(-1, 2)
+    return np.asarray(np.einsum("tk,tkc->c", gained, sums.slopes) / sums.weight[0])
 
 
 def _through_levels(shifts: Sequence[Shift], rows: Rows, sources: Sources) -> tuple[FloatArray, dict[str, FloatArray]]:

@@ -1,0 +1,220 @@
+"""Each audit on rows that stay in their file: seconds, processor time and memory as rows, features and groups grow.
+
+    python benchmarks/scale.py [--rows 100000 1000000 10000000] [--audits group proxy] [--engines local spark]
+    python benchmarks/scale.py --grow features groups          # 10, 20, 40 features; 2, 4, 8 groups; at 1e5 rows
+    python benchmarks/scale.py --quick                         # 20,000 rows, printed only
+
+The rows are synthetic: 40 features, an outcome and a group that is also a feature, in one Parquet file in a temporary
+folder. A logistic regression decides; nothing but outcome, group and features is in the file, so every audit lets the
+model score. Each audit is one fresh process, from the file to the findings; Python's start is not counted. ``local`` is
+``rows="batches"`` on one machine, ``spark`` is Spark with master ``local[2]``. The bare cost is that of scoring the
+same rows once with the same model, batch by batch, without anything of ours: on Spark with ``mapInArrow``, in the same
+session, before the audit. Memory is the largest of the Python process that asks; Spark's own processes are not in it.
+The load is that of the machine when the measurement ends: above the number of cores, wall seconds are too long.
+Results are kept by audit, engine, rows, features and groups in ``scale.json``: a run replaces what it measures again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pickle
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+
+STORED = Path(__file__).with_suffix(".json")
+AUDITS = ("group", "projection", "individual", "proxy", "tail")
+SIZES = (100_000, 1_000_000, 10_000_000)
+FEATURES, GROUPS = 40, 2
+GROWN = {"features": (10, 20, 40), "groups": (2, 4, 8)}
+PIECE = 100_000
+KEY = ("audit", "engine", "rows", "features", "groups")
+
+
+def columns(rows: int, features: int, groups: int, seed: int) -> dict[str, np.ndarray]:
+    """Draw people: the group is a feature, three quarters of the others are numbers and the rest yes or no."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(groups, size=rows)
+    drawn: dict[str, np.ndarray] = {"group": group.astype(np.float64)}
+    for j in range(features - 1):
+        number = rng.normal(size=rows).astype(np.float32)
+        lean = 0.3 * (group == 0) * (j % 5 == 0)
+        drawn[f"x{j}"] = (number + lean).astype(np.float32) if j % 4 else (number + lean > 0.4).astype(np.float32)
+    z = 0.8 * drawn["x1"] + 0.5 * drawn["x0"] - 0.4 * drawn["x5"] - 0.3 * (group == 0)
+    drawn["y"] = (rng.random(rows) < 1 / (1 + np.exp(-z))).astype(np.float32)
+    return drawn
+
+
+def write(file: Path, rows: int, features: int, groups: int) -> None:
+    """Write the rows piece by piece."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    writer = None
+    for k, start in enumerate(range(0, rows, PIECE)):
+        table = pa.table(columns(min(PIECE, rows - start), features, groups, seed=k + 1))
+        writer = writer or pq.ParquetWriter(file, table.schema, use_dictionary=False)
+        writer.write_table(table)
+    if writer is not None:
+        writer.close()
+
+
+def fitted(features: int, groups: int) -> Any:
+    """Fit the model that decides, on other people."""
+    from sklearn.linear_model import LogisticRegression
+
+    people = columns(20_000, features, groups, seed=0)
+    y = people.pop("y")
+    return LogisticRegression(max_iter=1000).fit(np.column_stack([*people.values()]), y)
+
+
+def names_of(features: int) -> list[str]:
+    return ["group", *(f"x{j}" for j in range(features - 1))]
+
+
+def matrix_of(batch: Any, names: list[str]) -> np.ndarray:
+    return np.column_stack([batch.column(n).to_numpy(zero_copy_only=False) for n in names]).astype(np.float64)
+
+
+def bare_local(file: str, model: Any, names: list[str]) -> float:
+    """Score every row once, batch by batch."""
+    import pyarrow.parquet as pq
+
+    batches = pq.ParquetFile(file).iter_batches(batch_size=65_536, columns=names)
+    return float(sum(model.predict_proba(matrix_of(b, names))[:, 1].sum() for b in batches))
+
+
+def bare_spark(frame: Any, model: Any, names: list[str]) -> float:
+    """Score every row once where Spark has it."""
+    import pyarrow as pa
+
+    shipped = frame.sparkSession.sparkContext.broadcast(model)
+
+    def score(batches: Iterator[Any]) -> Iterator[Any]:
+        for b in batches:
+            total = float(shipped.value.predict_proba(matrix_of(b, names))[:, 1].sum())
+            yield pa.RecordBatch.from_pydict({"s": [total]})
+
+    return float(sum(row.s for row in frame.select(*names).mapInArrow(score, "s double").collect()))
+
+
+def session() -> Any:
+    from pyspark.sql import SparkSession
+
+    made = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    made = made.config("spark.driver.memory", "4g").config("spark.log.level", "ERROR")
+    return made.config("spark.sql.execution.arrow.maxRecordsPerBatch", "65536").getOrCreate()
+
+
+def work(asked: dict[str, Any]) -> None:
+    """Do one measurement in this process and print it."""
+    import evenhand as eh
+
+    with open(asked["model"], "rb") as file:
+        model = pickle.load(file)
+    names, source, audit = names_of(asked["features"]), asked["file"], asked["audit"]
+    bare = None
+    if asked["engine"] == "spark":
+        source = session().read.parquet(asked["file"])
+        bare_spark(source.limit(1000), model, names)  # starts the workers
+        began = time.perf_counter()
+        bare_spark(source, model, names)
+        bare = time.perf_counter() - began
+    usage, began, findings = _used(), time.perf_counter(), 0
+    if audit == "bare":
+        bare_local(source, model, names)
+    else:
+        data = eh.read(source, outcome="y", groups=["group"], features=names, rows="batches")
+        findings = len(eh.audit(data, model=model, plan=eh.Plan(audits=(audit,)), rng=0).findings)
+    done = {"seconds": time.perf_counter() - began, "processor": _used() - usage, "findings": findings}
+    print(json.dumps(done | {"bare_seconds": bare}))
+
+
+def _used() -> float:
+    both = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(u.ru_utime + u.ru_stime for u in both)
+
+
+def measure(asked: dict[str, Any]) -> dict[str, Any] | None:
+    """Run one measurement in a fresh process; None, with what it said, where it fails."""
+    command = [sys.executable, __file__, "--work", json.dumps(asked)]
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as said:
+        process = subprocess.Popen(command, stdout=out, stderr=said)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        said.seek(0)
+        if process.returncode != 0:
+            print(f"{asked['audit']} on {asked['engine']} failed: {said.read().strip().splitlines()[-1:]}", flush=True)
+            return None
+        done = json.loads(out.read().strip().splitlines()[-1])
+    row = {k: asked[k] for k in KEY}
+    row |= {k: v if v is None else round(v, 3) for k, v in done.items()}
+    row["megabytes"] = round(usage.ru_maxrss / 1024, 1)
+    row["load"] = round(os.getloadavg()[0], 1)
+    print(row, flush=True)
+    return row
+
+
+def store(made: dict[str, Any]) -> None:
+    """Keep what was measured, in place of what the same measurement gave before."""
+    held = json.loads(STORED.read_text())["rows"] if STORED.exists() else []
+    by = {tuple(row[k] for k in KEY): row for row in [*held, made]}
+    machine = {"cores": os.cpu_count(), "python": platform.python_version(), "numpy": np.__version__}
+    rows = [by[key] for key in sorted(by)]
+    STORED.write_text(json.dumps({"machine": machine, "rows": rows}, indent=1) + "\n")
+
+
+def designs(asked: argparse.Namespace) -> list[tuple[int, int, int]]:
+    """List rows, features and groups of each file."""
+    if asked.quick:
+        return [(20_000, FEATURES, GROUPS)]
+    out = [(rows, FEATURES, GROUPS) for rows in asked.rows]
+    out += [(SIZES[0], k, GROUPS) for k in GROWN["features"] if "features" in asked.grow]
+    return out + [(SIZES[0], FEATURES, k) for k in GROWN["groups"] if "groups" in asked.grow]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, nargs="*", default=[])
+    parser.add_argument("--audits", nargs="*", default=[*AUDITS, "bare"], choices=[*AUDITS, "bare"])
+    parser.add_argument("--engines", nargs="*", default=["local"], choices=["local", "spark"])
+    parser.add_argument("--grow", nargs="*", default=[], choices=[*GROWN])
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--work", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.work:
+        work(json.loads(asked.work))
+        return
+    if not (asked.rows or asked.grow):
+        asked.rows = [*SIZES]
+    for rows, features, groups in dict.fromkeys(designs(asked)):
+        with tempfile.TemporaryDirectory() as folder:
+            file, model = Path(folder, "people.parquet"), Path(folder, "model.pickle")
+            write(file, rows, features, groups)
+            model.write_bytes(pickle.dumps(fitted(features, groups)))
+            for engine in asked.engines:
+                for audit in asked.audits:
+                    if (audit, engine) == ("bare", "spark"):
+                        continue  # measured beside each audit
+                    design = {"rows": rows, "features": features, "groups": groups, "file": str(file)}
+                    row = measure(design | {"audit": audit, "engine": engine, "model": str(model)})
+                    if row is not None and not asked.quick:
+                        store(row)
+
+
+if __name__ == "__main__":
+    main()
