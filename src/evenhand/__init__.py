@@ -2,7 +2,6 @@
 
 import typing as _typing
 from importlib import import_module as _import_module
-from importlib.metadata import version as _version
 from types import ModuleType as _ModuleType
 
 from evenhand.audits.registry import AUDITS as _AUDITS
@@ -30,7 +29,7 @@ if _typing.TYPE_CHECKING:
     from evenhand.sizing import PowerResult, power
     from evenhand.watch import Watch
 
-__version__ = _version("evenhand")
+__version__: str
 
 
 def _report() -> _ModuleType:
@@ -66,6 +65,8 @@ _LATER = {
 
 
 def __getattr__(name: str) -> _typing.Any:
+    if name == "__version__":
+        return _import_module("importlib.metadata").version("evenhand")
     if name == "datasets":
         return _import_module("evenhand.datasets")
     if name == "mitigation":
