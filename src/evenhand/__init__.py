@@ -2,10 +2,8 @@
 
 import typing as _typing
 from importlib import import_module as _import_module
-from importlib.metadata import version as _version
 from types import ModuleType as _ModuleType
 
-from evenhand import datasets
 from evenhand.audits.registry import AUDITS as _AUDITS
 from evenhand.errors import (
     DataError,
@@ -21,7 +19,7 @@ from evenhand.results import AuditResult, AuditRun, Finding, Interval, Verdict
 from evenhand.results import Evidence as _Evidence
 
 if _typing.TYPE_CHECKING:
-    from evenhand import mitigation, similarity
+    from evenhand import datasets, mitigation, similarity
     from evenhand.audits.projection.boundary import Distances
     from evenhand.audits.projection.criteria import Criterion
     from evenhand.change import Change, ChangeVerdict, Comparison, compare
@@ -31,7 +29,7 @@ if _typing.TYPE_CHECKING:
     from evenhand.sizing import PowerResult, power
     from evenhand.watch import Watch
 
-__version__ = _version("evenhand")
+__version__: str
 
 
 def _report() -> _ModuleType:
@@ -67,6 +65,10 @@ _LATER = {
 
 
 def __getattr__(name: str) -> _typing.Any:
+    if name == "__version__":
+        return _import_module("importlib.metadata").version("evenhand")
+    if name == "datasets":
+        return _import_module("evenhand.datasets")
     if name == "mitigation":
         return _import_module("evenhand.mitigation")
     if name == "similarity":

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, special, stats
 from sklearn.metrics import roc_auc_score
 
 from evenhand.errors import UsageError
@@ -248,3 +248,19 @@ def test_an_exact_test_that_is_too_large_is_refused() -> None:
         samples.test(0, 1, Draws(method="exact"))
     with pytest.raises(UsageError, match="more than two groups"):
         samples.test_global([0, 1], Draws(method="exact"))
+
+
+@pytest.mark.parametrize(("value", "ratio"), [(0.1, False), (-0.3, False), (1.2, True), (0.4, True)])
+def test_distance_to_a_margin_is_the_least_that_a_search_by_scipy_finds(value: float, ratio: bool) -> None:
+    rng = stream(11, "margin")
+    y = rng.random(200) < 0.4
+    samples = AucSamples(score=rng.normal(size=200) + y, outcome=y, codes=rng.integers(2, size=200), n_groups=2)
+    (l1, v1), (l2, v2) = samples._logits
+
+    def square(second: float) -> float:
+        first = value * second if ratio else second + value
+        return (l1 - special.logit(first)) ** 2 / v1 + (l2 - special.logit(second)) ** 2 / v2
+
+    ends = (1e-9, min(1, 1 / value) - 1e-9) if ratio else (max(0, -value) + 1e-9, min(1, 1 - value) - 1e-9)
+    wanted = optimize.minimize_scalar(square, bounds=ends, method="bounded", options={"xatol": 1e-10})
+    assert abs(samples._distance(0, 1, value, ratio)) == pytest.approx(math.sqrt(wanted.fun), rel=1e-9)

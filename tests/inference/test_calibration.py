@@ -84,6 +84,29 @@ def test_three_ways_to_permute_have_one_law() -> None:
     assert stats.ks_2samp(few.test(0, 1, draws).null, every.test(0, 1, draws).null).pvalue > 0.001
 
 
+@pytest.mark.parametrize("decimals", [2, 12])
+def test_small_groups_drawn_row_by_row_have_the_law_of_permutations(decimals: int) -> None:
+    s, y, g = scored([150, 400, 5000, 6000], shift=0.1)
+    samples = CalibrationSamples(score=np.round(s, decimals), outcome=y, codes=g, n_groups=4)
+    quick, every = Draws(n_resamples=999), Draws(n_resamples=999, method="permutation")
+    pair, plain = samples.test(3, 0, quick), samples.test(3, 0, every)
+    assert pair.method == plain.method == "studentised permutation test"
+    assert stats.ks_2samp(pair.null, plain.null).pvalue > 0.001
+    together, plain = samples.test_global([0, 1, 2, 3], quick), samples.test_global([0, 1, 2, 3], every)
+    assert together.method == "studentised permutation test, normal bin sums"
+    assert stats.ks_2samp(together.null, plain.null).pvalue > 0.001
+
+
+def test_the_cost_of_a_permutation_is_that_of_the_small_group() -> None:
+    # Cells that stand for 10^11 rows: no list of rows could hold them.
+    s, y = np.tile(np.linspace(0.05, 0.95, 10), 4), np.tile(np.repeat([0, 1], 10), 2)
+    g = np.repeat([0, 1], 20)
+    samples = CalibrationSamples(score=s, outcome=y, codes=g, n_groups=2, count=np.where(g == 0, 10, 5 * 10**9))
+    result = samples.test(0, 1, Draws(n_resamples=199))
+    assert result.method == "studentised permutation test"
+    assert 0 <= result.pvalue <= 1
+
+
 def test_a_real_difference_is_found() -> None:
     s, y, g = scored([1500, 3000])
     rng = stream(4, "alternative")

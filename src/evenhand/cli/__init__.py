@@ -8,39 +8,50 @@ from __future__ import annotations
 import sys
 import traceback
 import warnings
+from importlib import import_module
 
 import click
 
-from evenhand.cli.audit import audit_command
-from evenhand.cli.compare import compare_command, history_command
-from evenhand.cli.datasets import datasets_command
-from evenhand.cli.demo import demo_command
-from evenhand.cli.mitigate import mitigate_command
-from evenhand.cli.plan import plan_command
-from evenhand.cli.power import power_command
-from evenhand.cli.reproduce import reproduce_command
-from evenhand.cli.watch import watch_command
 from evenhand.cli.wording import spoken
 from evenhand.errors import EvenhandError
 from evenhand.results import printable
 
+# Each command with its module, loaded when the command is called, and what the list of commands says of it.
+_COMMANDS = {
+    "audit": ("evenhand.cli.audit", "Audit a file of decisions."),
+    "compare": ("evenhand.cli.compare", "Compare two models, or two finished runs."),
+    "datasets": ("evenhand.cli.datasets", "List the data sets that Evenhand knows."),
+    "demo": ("evenhand.cli.demo", "Train two models on census data and audit them."),
+    "history": ("evenhand.cli.compare", "List the runs below a folder."),
+    "mitigate": ("evenhand.cli.mitigate", "Repair a model and certify the repair."),
+    "plan": ("evenhand.cli.plan", "Write a commented plan for a file."),
+    "power": ("evenhand.cli.power", "Say what an audit can show."),
+    "reproduce": ("evenhand.cli.reproduce", "Compute a paper's tables beside what is printed."),
+    "watch": ("evenhand.cli.watch", "Count batches of decisions and alarm."),
+}
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+
+class _Commands(click.Group):
+    """Commands whose modules are loaded when they are called: help and version do not wait for all of them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(_COMMANDS[cmd_name][0]), f"{cmd_name}_command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="evenhand")
 def cli() -> None:
     """Audit models that decide over people: is what we see unfair treatment, or noise?"""
-
-
-cli.add_command(audit_command)
-cli.add_command(plan_command)
-cli.add_command(power_command)
-cli.add_command(mitigate_command)
-cli.add_command(compare_command)
-cli.add_command(history_command)
-cli.add_command(watch_command)
-cli.add_command(demo_command)
-cli.add_command(reproduce_command)
-cli.add_command(datasets_command)
 
 
 def main() -> None:

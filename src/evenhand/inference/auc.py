@@ -26,7 +26,7 @@ from scipy import special
 from evenhand.arrays import FloatArray, IntArray
 from evenhand.inference import resampling
 from evenhand.inference.auc_logit import logit_of, regularised, spread, studentised
-from evenhand.inference.limits import crossing
+from evenhand.inference.limits import crossing, least
 from evenhand.inference.pvalues import TestResult, undefined
 from evenhand.inference.reference import Drawn, Listed, Reference
 from evenhand.inference.samples import Draws, MarginSamples, coded_rows
@@ -83,7 +83,9 @@ class AucSamples(MarginSamples):
         self._sides = tuple(
             distinct(s[keep & side], w[keep & side], c[keep & side], g[keep & side], n_groups) for side in (y, ~y)
         )
+        self._rows = np.stack([table.sum(axis=0) for _, _, table in self._sides])  # (2 outcomes, K)
         self._observed = [self._parts_of(k) for k in range(n_groups)]
+        self._logits = [tuple(float(x) for x in logit_of(part)) for part in self._observed]  # with their variances
         self._shapes: dict[int, list[Shape]] = {}
         self.estimate = np.array([float(part.auc) for part in self._observed])
         sizes = self._sizes(range(n_groups)).T.tolist()  # (K, 2)
@@ -111,7 +113,7 @@ class AucSamples(MarginSamples):
         if draws.method == "limit":
             p, words = float(special.chdtrc(len(order) - 1, observed)), "chi-square limit"
         elif _closed(draws):
-            value, variance = (np.array(x) for x in zip(*(logit_of(self._observed[k]) for k in order), strict=True))
+            value, variance = (np.array(x) for x in zip(*(self._logits[k] for k in order), strict=True))
             laws = [self._law([(k, 1.0)]) for k in order]
             rows = np.array([law.df + 1 for law in laws])
             p = max(resampling.welch_law(q, variance, rows) for q in (observed, straight_spread(value, variance, laws)))
@@ -150,7 +152,7 @@ class AucSamples(MarginSamples):
 
     def _distance(self, a: int, b: int, value: float, ratio: bool) -> float:
         """Signed distance, in standard errors, of both logits to the nearest AUCs with this difference or ratio."""
-        (l1, v1), (l2, v2) = (tuple(float(x) for x in logit_of(self._observed[k])) for k in (a, b))
+        (l1, v1), (l2, v2) = self._logits[a], self._logits[b]
         if value == (1.0 if ratio else 0.0) or math.isnan(v1 + v2):
             return (l1 - l2) / math.sqrt(v1 + v2)
         one, two = float(special.expit(l1)), float(special.expit(l2))
@@ -160,16 +162,15 @@ class AucSamples(MarginSamples):
         )
         if low >= high or (ratio and value <= 0):
             return sign * math.inf
-        least = math.inf
-        for _ in range(4):
-            second = np.linspace(low, high, 101)
+
+        def square(second: float) -> float:
+            """Squared distance to the pair with this second AUC."""
             first = value * second if ratio else second + value
-            with np.errstate(divide="ignore", invalid="ignore"):
-                squares = (l1 - special.logit(np.clip(first, 0, 1))) ** 2 / v1 + (l2 - special.logit(second)) ** 2 / v2
-            best = int(np.nanargmin(squares))
-            least = min(least, float(squares[best]))
-            low, high = float(second[max(best - 1, 0)]), float(second[min(best + 1, 100)])
-        return sign * math.sqrt(least)
+            if not (0 < first < 1 and 0 < second < 1):
+                return math.inf
+            return (l1 - math.log(first / (1 - first))) ** 2 / v1 + (l2 - math.log(second / (1 - second))) ** 2 / v2
+
+        return sign * math.sqrt(least(square, low, high))
 
     def _reference(self, a: int, b: int, draws: Draws) -> tuple[Reference, str]:
         """Return the law of the statistic, and its name."""
@@ -231,7 +232,7 @@ class AucSamples(MarginSamples):
 
     def _sizes(self, members: Sequence[int]) -> IntArray:
         """Rows of each outcome and member, shape (2, members)."""
-        return np.stack([table[:, list(members)].sum(axis=0) for _, _, table in self._sides])
+        return np.asarray(self._rows[:, list(members)])
 
     def _warning(self, members: Sequence[int]) -> tuple[str, ...]:
         sizes = self._sizes(members).min(axis=0)

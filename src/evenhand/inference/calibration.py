@@ -11,8 +11,9 @@ Hypothesis: two (or all) samples have one theta; their scores may be distributed
 Statistic: difference of the thetas over its standard error under the null, with the second-order term that
 remains when both samples are perfectly calibrated.
 Reference: permutations of all rows. Permuting inside bins would keep each group's scores in place and
-centre the permuted difference away from zero when score distributions differ. Above 100,000 rows the bin
-sums of a permutation are drawn from their own normal limit: the cost no longer depends on the rows.
+centre the permuted difference away from zero when score distributions differ. Above 10,000 rows only the rows of
+groups of up to 1,000 are drawn one by one; the bin sums of larger groups are drawn from their own normal limit, given
+what the small ones left. The cost then depends on the small groups and not on all rows.
 """
 
 from __future__ import annotations
@@ -31,10 +32,11 @@ from evenhand.inference.resampling import ROWS_PER_RECORD, dealt_masks, drawn, r
 from evenhand.inference.samples import Draws, MarginSamples, coded_rows
 from evenhand.kernels.counts.deals import block_size, random_counts, subset_sums
 from evenhand.kernels.counts.row_sums import distinct, weighted_spread
+from evenhand.kernels.counts.sparse_draws import SHARE, random_picks
 
 _Statistic = Callable[[FloatArray], FloatArray]
 
-# Rows in all, and in the smallest group, above which bin sums of a permutation are drawn from their limit.
+# Rows in all, and in a group, above which the group's bin sums of a permutation are drawn from their limit.
 LARGE, LARGE_GROUP = 10_000, 1_000
 # Standard errors that stand for limits without end.
 FAR = 1e6
@@ -198,16 +200,26 @@ class CalibrationSamples(MarginSamples):
         sizes = self._rows[list(members)].astype(np.int64).tolist()
         rows, words = int(total.sum()), "studentised permutation test"
         few = total.size * ROWS_PER_RECORD <= rows
-        if draws.method == "limit" or (
-            draws.method == "auto" and rows > LARGE and min(sizes) > LARGE_GROUP and not few
-        ):
+        if draws.method == "limit" or (draws.method == "auto" and rows > LARGE):
             whole = self._sums[list(members)].sum(axis=0)  # (bins, 3)
+            # Members come with the smaller first; the last one gets what is left.
+            small = sum(n <= LARGE_GROUP for n in sizes[:-1]) if draws.method == "auto" else 0
+            upto, single = np.cumsum(total), sum(sizes[:small])
 
             def work(rng: np.random.Generator, b: int) -> FloatArray:
-                return statistic(_limit_sums(rng, whole, sizes, b))
+                if not small:
+                    return statistic(_limit_sums(rng, whole, sizes, b))
+                picks = random_picks(rng, rows, single, b)
+                line = picks if total.size == rows else np.searchsorted(upto, picks, side="right")
+                if small > 1:  # picks are sorted: which of the small groups gets which row is drawn as well
+                    line = rng.permuted(line, axis=1)
+                first = _picked_sums(bins[line], residuals[line], sizes[:small], self._n_bins)  # (b, small, bins, 3)
+                rest = _limit_sums(rng, whole - first.sum(axis=1), sizes[small:], b)
+                return statistic(np.concatenate([first, rest], axis=1))
 
-            moved, size = self._n_bins, block_size(self._n_bins * len(members) * 20)
-            words = "studentised permutation test, normal bin sums"
+            touched = single if single <= SHARE * rows else rows
+            moved, size = self._n_bins + touched, block_size(self._n_bins * len(members) * 20 + 2 * touched)
+            words += ", normal bin sums" if small < len(sizes) - 1 else ""
         elif few:
             lines = np.zeros((total.size, self._n_bins, 3))
             lines[np.arange(total.size), bins] = np.stack([np.ones(bins.size), residuals, residuals**2], axis=-1)
@@ -236,18 +248,31 @@ class CalibrationSamples(MarginSamples):
         return drawn(work, draws, moved, size, purpose), words
 
 
+def _picked_sums(bins: IntArray, residuals: FloatArray, sizes: Sequence[int], n_bins: int) -> FloatArray:
+    """Bin sums (b, K, bins, 3) of groups that got these rows (b, rows), one group's rows after the other's."""
+    shape = (bins.shape[0], len(sizes), n_bins)
+    group = np.arange(shape[0])[:, None] * len(sizes) + np.repeat(np.arange(len(sizes)), sizes)
+    place, e = (group * n_bins + bins).ravel(), residuals.ravel()
+    columns = (np.bincount(place, weights, math.prod(shape)).reshape(shape) for weights in (None, e, e * e))
+    return np.stack([np.asarray(column, dtype=np.float64) for column in columns], axis=-1)
+
+
 def _limit_sums(rng: np.random.Generator, whole: FloatArray, sizes: Sequence[int], b: int) -> FloatArray:
-    """Bin sums of groups dealt at random: counts exactly, residual sums by their normal limit."""
-    n = whole[:, 0]  # (bins,)
+    """Bin sums of groups dealt at random: counts exactly, residual sums by their normal limit.
+
+    `whole`, of shape (bins, 3) or (b, bins, 3), holds the sums of all rows that are dealt; a single group
+    gets them all.
+    """
+    n = whole[..., 0]  # (bins,) or (b, bins)
     with np.errstate(invalid="ignore", divide="ignore"):
-        centre = np.where(n > 0, whole[:, 1] / n, 0.0)
-        square = np.where(n > 0, whole[:, 2] / n, 0.0)
+        centre = np.where(n > 0, whole[..., 1] / n, 0.0)[..., None, :]
+        square = np.where(n > 0, whole[..., 2] / n, 0.0)[..., None, :]
     deviation = np.sqrt(np.maximum(square - centre**2, 0.0))
     dealt = random_counts(rng, n.astype(np.int64), sizes, b).transpose(0, 2, 1).astype(np.float64)  # (b, K, bins)
     noise = rng.standard_normal(dealt.shape) * np.sqrt(dealt)
     # Sums over all groups are fixed: take the noise's total back in proportion to the counts.
     with np.errstate(invalid="ignore", divide="ignore"):
-        share = np.where(n > 0, dealt / n, 0.0)
+        share = np.where(dealt > 0, dealt / n[..., None, :], 0.0)
     noise = noise - share * noise.sum(axis=1, keepdims=True)
     return np.stack([dealt, dealt * centre + deviation * noise, dealt * square], axis=-1)
 

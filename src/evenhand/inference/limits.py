@@ -1,4 +1,4 @@
-"""What counts as negligible; where a test stops keeping a value, by halving; the limits of a ratio in closed form."""
+"""What counts as negligible; where a test stops keeping a value; least values; the limits of a ratio in closed form."""
 
 from __future__ import annotations
 
@@ -99,3 +99,30 @@ def crossing(
             break
         inside, outside = (middle, outside) if keeps(middle) else (inside, middle)
     return inside
+
+
+def least(function: Callable[[float], float], low: float, high: float) -> float:
+    """Return the least value of a function with one valley between two ends, by a grid and golden section.
+
+    Examples
+    --------
+    >>> round(least(lambda x: (x - 0.3) ** 2 + 1, 0.0, 1.0), 12)
+    1.0
+    """
+    step = (high - low) / 50
+    best = min(range(51), key=lambda place: function(low + place * step))
+    low, high = low + max(best - 1, 0) * step, low + min(best + 1, 50) * step
+    golden = (math.sqrt(5) - 1) / 2
+    one, two = high - golden * (high - low), low + golden * (high - low)
+    first, second = function(one), function(two)
+    # Near the bottom a function is flat: after 40 steps what is left to gain is below its rounding.
+    for _ in range(40):
+        if first < second:
+            high, two, second = two, one, first
+            one = high - golden * (high - low)
+            first = function(one)
+        else:
+            low, one, first = one, two, second
+            two = low + golden * (high - low)
+            second = function(two)
+    return min(first, second)

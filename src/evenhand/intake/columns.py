@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from evenhand.arrays import BoolArray, FloatArray, IntArray
 from evenhand.errors import DataError
+from evenhand.intake.fixed_width import code_texts
 from evenhand.intake.parts import FeatureType
 from evenhand.intake.wording import number_text
 
@@ -49,6 +50,8 @@ class Column:
 
     def texts(self) -> tuple[IntArray, tuple[str, ...]]:
         """Return each record's place among the distinct labels that occur, and these labels sorted."""
+        if self.kind == "label":
+            return relabel(self.values, self.labels)
         codes, distinct = self.distinct()
         return relabel(codes, tuple(self.text(v) for v in distinct))
 
@@ -82,7 +85,7 @@ def relabel(codes: IntArray, labels: tuple[str, ...]) -> tuple[IntArray, tuple[s
     >>> codes.tolist(), labels
     ([0, 1, -1], ('a', 'b'))
     """
-    used = np.bincount(codes[codes >= 0], minlength=len(labels)) > 0
+    used = np.bincount(codes + 1, minlength=len(labels) + 1)[1:] > 0
     kept = tuple(sorted({label for label, use in zip(labels, used, strict=True) if use}))
     place = {label: i for i, label in enumerate(kept)}
     table = np.array([*(place.get(label, -1) for label in labels), -1], dtype=np.int64)
@@ -185,18 +188,22 @@ def _from_array(array: NDArray[Any], name: str) -> Column:
     if kind in "mM":
         texts = np.where(np.isnat(array), "", array.astype(str))
         return _from_objects(texts.tolist(), name)
+    if kind in "US":
+        coded = code_texts(array)
+        if coded is not None:
+            return from_codes(coded[0], coded[1].tolist())
     if kind in "UOST":
         return _from_objects(array.tolist(), name)
     raise DataError(f"`{name}` has values of type {array.dtype}; numbers, booleans or labels are needed.")
 
 
 def _from_objects(items: list[Any], name: str) -> Column:
-    place: dict[Any, int] = {}
     try:
-        codes = np.array([place.setdefault(v, len(place)) for v in items], dtype=np.int64)
+        distinct = list(dict.fromkeys(items))
     except TypeError as error:
         raise DataError(f"`{name}` holds values that are not labels or numbers: {error}.") from None
-    distinct = list(place)
+    place = {value: i for i, value in enumerate(distinct)}
+    codes = np.fromiter(map(place.__getitem__, items), dtype=np.int64, count=len(items))
     known = [v for v in distinct if not is_missing(v)]
     kinds = {"truth": bool | np.bool_, "number": numbers.Real | decimal.Decimal | np.number}
     for kind, types in kinds.items():

@@ -120,10 +120,11 @@ def _label_column(series: Any, name: str) -> Column:
     if implementation.is_pyarrow():
         import pyarrow
 
-        if pyarrow.types.is_dictionary(native.type):
-            encoded = native.unify_dictionaries().combine_chunks()
-        else:
-            encoded = native.cast(pyarrow.large_string()).combine_chunks().dictionary_encode()
+        kinds = pyarrow.types
+        if not kinds.is_dictionary(native.type):
+            plain = kinds.is_string(native.type) or kinds.is_large_string(native.type)
+            native = (native if plain else native.cast(pyarrow.large_string())).dictionary_encode()
+        encoded = native.unify_dictionaries().combine_chunks()
         codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         return from_codes(codes, encoded.dictionary.to_pylist())
     return from_values(object_array(series.to_list()), name)

@@ -288,6 +288,8 @@ def _with_missing(coded: Codes, *, keep: bool) -> Codes:
 
 
 def _refuse_identifier(column: Column, name: str) -> None:
+    if column.kind == "label" and len(column.labels) <= MOST_LABELS:
+        return
     n = len(column.distinct()[1])
     if n > MOST_LABELS:
         raise DataError(

@@ -1,7 +1,8 @@
 """A process of its own that draws: when it dies, a chart is missing and the numbers are not.
 
 The drawing library holds a whole JavaScript engine. With little memory it ends its process in a way that no Python can
-catch, so it must not be the process that has the findings.
+catch, so it must not be the process that has the findings. The library for the browser is built once and kept
+(`evenhand.report.library_cache`).
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ import threading
 from functools import lru_cache
 from typing import Any
 
+from evenhand.report.library_cache import keep_library, kept_library
+
 # Seconds until an answer is given up; a chart takes a tenth, the library a few.
 _LONGEST = 120.0
 # A chart that cannot be drawn may end the process; so many times a new one is begun.
 _MOST_DEATHS = 3
 
-_LIBRARY = "library"
+_LIBRARY, _WAKE = "library", "wake"
+_RECIPE = "window.vegaEmbed = vegaEmbed;"
 _WORK = f"""
 import json, sys
 import vl_convert
@@ -27,7 +31,9 @@ for line in sys.stdin:
     try:
         asked = json.loads(line)
         if asked == "{_LIBRARY}":
-            made = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+            made = vl_convert.javascript_bundle("{_RECIPE}")
+        elif asked == "{_WAKE}":
+            made = vl_convert.vegalite_to_svg({{"data": {{"values": []}}, "mark": "point"}})
         else:
             made = vl_convert.vegalite_to_svg(asked)
         answer = {{"made": made}}
@@ -55,19 +61,14 @@ class Artist:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
         self._deaths = 0
-        self._asked = False  # whether the answer about the library is still to be read
+        self._asked = ""  # the library or to wake up: what is still to be answered
         self._library: str | DrawingError | None = None
 
     def prepare(self) -> None:
-        """Begin to build the library, so that it is ready when the audit is; never fails."""
+        """Begin to build the library, or else to wake up, so as to be ready when the audit is; never fails."""
         with self._lock:
-            if self._library is not None or self._asked:
-                return
-            try:
-                self._send(_LIBRARY)
-                self._asked = True
-            except DrawingError as error:
-                self._library = error
+            if not self._asked and self._process is None:
+                self._ask(_LIBRARY if self._kept() is None else _WAKE)
 
     def library(self) -> str:
         """Return the chart library as one script.
@@ -77,9 +78,12 @@ class Artist:
         DrawingError
             When it cannot be built.
         """
-        self.prepare()
         with self._lock:
-            self._collect()
+            if self._kept() is None and self._asked != _LIBRARY:
+                self._collect()
+                self._ask(_LIBRARY)
+            if self._asked == _LIBRARY:
+                self._collect()
         if isinstance(self._library, str):
             return self._library
         assert self._library is not None
@@ -102,14 +106,33 @@ class Artist:
             self._send(spec)
             return self._answer()
 
-    def _collect(self) -> None:
-        if not self._asked:
-            return
-        self._asked = False
+    def _kept(self) -> str | DrawingError | None:
+        """Return the library where it is known already, from this program or one before."""
+        if self._library is None:
+            self._library = kept_library(_RECIPE)
+        return self._library
+
+    def _ask(self, what: str) -> None:
         try:
-            self._library = self._answer()
+            self._send(what)
+            self._asked = what
         except DrawingError as error:
-            self._library = error
+            if what == _LIBRARY:
+                self._library = error
+
+    def _collect(self) -> None:
+        """Wait for what was asked for."""
+        what, self._asked = self._asked, ""
+        if not what:
+            return
+        try:
+            made: str | DrawingError = self._answer()
+        except DrawingError as error:
+            made = error
+        if what == _LIBRARY:
+            self._library = made
+            if isinstance(made, str):
+                keep_library(_RECIPE, made)
 
     def _send(self, asked: Any) -> None:
         try:

@@ -209,8 +209,8 @@ def random_counts(rng: np.random.Generator, counts: IntArray, sizes: Sequence[in
 
     Parameters
     ----------
-    counts : ndarray of int, shape (D,)
-        How many rows are equal to each distinct row.
+    counts : ndarray of int, shape (D,) or (n, D)
+        How many rows are equal to each distinct row, always or each time.
     rng, sizes, n
         As in `random_labels`.
 
@@ -224,10 +224,12 @@ def random_counts(rng: np.random.Generator, counts: IntArray, sizes: Sequence[in
     >>> drawn.sum(axis=1).tolist(), drawn.sum(axis=2).tolist()
     ([[2, 6], [2, 6], [2, 6]], [[5, 3], [5, 3], [5, 3]])
     """
-    left = np.broadcast_to(counts, (n, counts.size)).astype(np.int64)  # (n, D)
-    out = np.empty((n, counts.size, len(sizes)), dtype=np.int64)
+    left = np.broadcast_to(counts, (n, counts.shape[-1])).astype(np.int64)  # (n, D)
+    out = np.empty((*left.shape, len(sizes)), dtype=np.int64)
     for k in range(len(sizes) - 1):
-        if k == 0:  # every line has the same counts: numpy's own loop, whose cost per row is O(D), not O(N)
+        if (
+            k == 0 and counts.ndim == 1
+        ):  # every line has the same counts: numpy's own loop, whose cost per row is O(D), not O(N)
             out[:, :, k] = rng.multivariate_hypergeometric(counts, sizes[k], size=n, method="marginals")
         else:
             out[:, :, k] = _hypergeometric(rng, left, sizes[k])
