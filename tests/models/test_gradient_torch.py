@@ -139,3 +139,44 @@ def test_regression_and_constant_outputs():
 
     out, pull = TorchGradient(Constant()).pullback(X)
     np.testing.assert_array_equal(pull(np.ones_like(out)), 0.0)
+
+
+class Own(nn.Module):
+    """A stack of layers with a forward function of its own."""
+
+    def __init__(self, ends=lambda out: out):
+        super().__init__()
+        torch.manual_seed(2)
+        self.first, self.middle, self.last = nn.Linear(4, 5), nn.Sequential(nn.Linear(5, 3), nn.ReLU()), nn.Linear(3, 1)
+        self.ends = ends
+
+    def forward(self, x):
+        return self.ends(self.last(self.middle(torch.relu(self.first(x)))))
+
+
+def test_a_stack_with_a_forward_function_of_its_own_is_read_by_tracing():
+    own = Own().double()
+    plain = layers_as_matrices(own)
+    assert plain is not None
+    assert torch_model(own, X, task="classes").network.activation == "relu"
+    slope = RNG.normal(size=(60, 1))
+    for a, b in zip(plain.pullback(X), TorchGradient(own).pullback(X), strict=True):
+        values = (a, b) if isinstance(a, np.ndarray) else (a(slope), b(slope))
+        np.testing.assert_allclose(*values, rtol=1e-10, atol=1e-12)
+
+
+def test_a_module_that_does_more_than_a_stack_is_not_read():
+    skips = Own(lambda out: out + 1.0)
+    depends = Own(lambda out: out if out.sum() > 0 else -out)
+    for module in (skips, depends):
+        assert layers_as_matrices(module) is None
+    hooked = Own()
+    hooked.first.register_forward_hook(lambda *_: None)
+    assert layers_as_matrices(hooked) is None
+
+
+def test_matrices_that_answer_otherwise_than_the_module_are_not_used(monkeypatch):
+    read = layers_as_matrices(net(1))
+    monkeypatch.setattr("evenhand.models.gradient_torch.layers_as_matrices", lambda _: read)
+    assert "autograd" in torch_model(TorchGradient(Own().double()), X, task="classes").name
+    assert "matrices" in torch_model(net(1), X, task="classes").name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from evenhand.models.gradient_sklearn import final_step, with_last_step
 from evenhand.models.ground import Ground, find_ground
 from evenhand.models.input_space import Columns
 from evenhand.models.kernel import is_kernel_machine, kernel_distance
+from evenhand.models.leaf_search import leaf_space, nearest_leaves
 from evenhand.models.linear import linear_form, plane_distance
 from evenhand.models.moves import Moves
 from evenhand.models.nearest import Towards, joined_towards, plane_towards, put_back, tree_towards
@@ -186,13 +188,18 @@ def _search(ground: Ground, unit: FloatArray, moves: Moves, seed: int) -> Measur
     if not ground.X.shape[1]:
         nothing = {"method": "search", "accuracy": "nothing moves", "excess_median": 0.0, "excess_high": 0.0}
         return np.full(len(ground.X), np.inf), nothing, None
+    Z, inside = ground.X / unit, None
+    if ground.surface is not None and ground.one_to_one():
+        space = leaf_space(ground.surface, ground.E, ground.A, unit, ground.decision, moves.norm)
+        inside = None if space is None else partial(nearest_leaves, space, Z)
     searched = search_boundary(
         lambda z, of: ground.decide(z * unit, of),
         lambda z, of: ground.margin(z * unit, of),
-        ground.X / unit,
+        Z,
         moves,
         shared=ground.shared,
         seed=seed,
+        inside=inside,
     )
     described: dict[str, Any] = {
         "method": "search",
@@ -201,6 +208,8 @@ def _search(ground: Ground, unit: FloatArray, moves: Moves, seed: int) -> Measur
         "excess_median": searched.excess_median,
         "excess_high": searched.excess_high,
     }
+    if inside is not None:
+        described["accuracy"] += "; exact along each column alone"
     if ground.surface is None:
         described["within"] = "the observed range of each column"
     return searched.distance, described, lambda rows: put_back(ground, rows, searched.point[rows] * unit)

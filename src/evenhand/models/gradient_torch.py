@@ -124,14 +124,13 @@ def network_of(model: Any, X: FloatArray, *, task: str) -> GradientModel | None:
 
 def torch_model(model: Any, X: FloatArray, *, task: str) -> GradientModel:
     """Adapt a torch module, or a `TorchGradient` that says what its outputs are."""
-    if isinstance(model, TorchGradient):
-        wrapped = model
-    else:
-        link = "identity" if task == "regression" else "logit"
-        plain = layers_as_matrices(model)
-        if plain is not None:
-            return GradientModel(network=plain, link=link, name="torch module (its layers as matrices)")
-        wrapped = TorchGradient(model, link=link)
+    said = isinstance(model, TorchGradient)
+    wrapped = model if said else TorchGradient(model, link="identity" if task == "regression" else "logit")
+    plain = layers_as_matrices(wrapped.module)
+    if plain is not None and _same_outputs(plain, wrapped, X[:256]):
+        name = "torch module (its layers as matrices)"
+        return GradientModel(network=plain, link=wrapped.link, classes=wrapped.classes, name=name)
+    if not said:
         out = wrapped.outputs(X[:256])
         if task != "regression" and out.size and _like_probabilities(out):
             raise UsageError(
@@ -150,8 +149,9 @@ def layers_as_matrices(module: Any) -> Perceptron | None:
     Parameters
     ----------
     module : torch.nn.Module
-        Anything; only a `torch.nn.Sequential` of linear layers, ReLU, Tanh or Sigmoid between them, and dropout (idle
-        in evaluation) is read. Hooks and subclasses may do more than they show and are left to autograd.
+        Anything; only linear layers, ReLU, Tanh or Sigmoid between them, and dropout (idle in evaluation) are read:
+        from a `torch.nn.Sequential`, or from what the module does when torch traces it. Modules with hooks may do more
+        than they show and are left to autograd.
 
     Returns
     -------
@@ -166,14 +166,13 @@ def layers_as_matrices(module: Any) -> Perceptron | None:
     """
     from torch import nn
 
-    if type(module) is not nn.Sequential or _hooked(module):
+    stack = None if any(_hooked(part) for part in module.modules()) else _stack(module)
+    if stack is None:
         return None
     names = {nn.ReLU: "relu", nn.Tanh: "tanh", nn.Sigmoid: "logistic"}
     linear: list[Any] = []
     active: list[str] = []
-    for part in module:
-        if _hooked(part):
-            return None
+    for part in stack:
         if type(part) is nn.Linear:
             if len(active) != len(linear):
                 return None  # two linear layers in a row
@@ -201,6 +200,50 @@ def layers_as_matrices(module: Any) -> Perceptron | None:
             for w, layer in zip(weights, linear, strict=True)
         ),
         activation=activation,
+    )
+
+
+def _stack(module: Any) -> list[Any] | None:
+    """Return the layers that a module applies one after the other; None where it does anything else."""
+    import torch
+    from torch import fx, nn
+
+    if type(module) is nn.Sequential:
+        return list(module)
+    with _evaluating(module):
+        try:
+            graph = fx.symbolic_trace(module).graph
+        except Exception:  # tracing runs a stranger's code, and stops where the way depends on the inputs
+            return None
+    functions = {torch.relu: nn.ReLU, nn.functional.relu: nn.ReLU, torch.tanh: nn.Tanh, torch.sigmoid: nn.Sigmoid}
+    methods = {"relu": nn.ReLU, "tanh": nn.Tanh, "sigmoid": nn.Sigmoid}
+    layers: list[Any] = []
+    last: Any = None
+    for node in graph.nodes:
+        if node.op == "output":
+            return layers if node.args == (last,) else None
+        if node.op == "placeholder" and last is None:
+            last = node
+            continue
+        if node.args != (last,) or not set(node.kwargs) <= {"inplace"}:
+            return None
+        if node.op == "call_module":
+            layers.append(module.get_submodule(node.target))
+        elif node.op == "call_function" and node.target in functions:
+            layers.append(functions[node.target]())
+        elif node.op == "call_method" and node.target in methods:
+            layers.append(methods[node.target]())
+        else:
+            return None
+        last = node
+    return None
+
+
+def _same_outputs(plain: Perceptron, wrapped: TorchGradient, X: FloatArray) -> bool:
+    """Say whether matrices that were read answer as the module does."""
+    own = wrapped.outputs(X)
+    return own.shape == (len(X), plain.biases[-1].size) and bool(
+        np.allclose(plain.outputs(X.astype(plain.dtype)), own, rtol=1e-4, atol=1e-5 * (1.0 + float(np.abs(own).max())))
     )
 
 

@@ -12,6 +12,8 @@ from evenhand.kernels.shared.seeds import stream
 from evenhand.models.moves import NORMS, Moves, length
 
 AskRows = Callable[[FloatArray, IntArray], FloatArray]  # points, and the rows they were moved from
+# From rows and effort to distances and points: a search that knows the model from inside.
+Nearest = Callable[[IntArray, Moves], tuple[FloatArray, FloatArray]]
 
 _HALVINGS = 24  # a segment is cut to 6e-8 of its length
 _NARROW = 0.5**_HALVINGS
@@ -35,7 +37,14 @@ class Searched:
 
 
 def search_boundary(
-    decide: AskRows, score: AskRows | None, Z: FloatArray, moves: Moves, *, shared: bool = False, seed: int = 0
+    decide: AskRows,
+    score: AskRows | None,
+    Z: FloatArray,
+    moves: Moves,
+    *,
+    shared: bool = False,
+    seed: int = 0,
+    inside: Nearest | None = None,
 ) -> Searched:
     """Search the boundary from every row.
 
@@ -58,6 +67,8 @@ def search_boundary(
         Whether a point's decision does not depend on whose point it is.
     seed : int
         For the choice of rows that are searched again.
+    inside : callable, optional
+        A search that knows the model from inside, asked first; its points are checked with `decide`.
 
     Returns
     -------
@@ -79,16 +90,17 @@ def search_boundary(
     decision = decide(Z, everyone)
     # Trees look flat at so small a step; there secants would only waste calls.
     smooth = False
-    if score is not None:
+    if score is not None and inside is None:
         margin = score(Z, everyone)
         agrees = bool(np.all((margin == 0) | ((margin > 0) == (decision == 1))))
         smooth = agrees and bool(np.mean(score(Z + 1e-7, everyone) != margin) > 0.5)
     ask = _Ask(decide, score, smooth, decision, shared)
-    nearest, point = _nearest(ask, Z, everyone, moves)
+    nearest, point = _first_inside(ask, Z, everyone, moves, inside)
     if not np.isfinite(nearest).any():
         return Searched(distance=nearest, point=point, excess_median=0.0, excess_high=0.0)
     picked = stream(seed, "models/search").choice(len(Z), size=min(_CHECKED, len(Z)), replace=False)
-    again, there = _nearest(ask, Z, picked, replace(moves, starts=4 * moves.starts, rounds=2 * moves.rounds))
+    harder = replace(moves, starts=4 * moves.starts, rounds=2 * moves.rounds)
+    again, there = _first_inside(ask, Z, picked, harder, inside)
     reached = np.isfinite(again)
     excess = np.maximum(0.0, 1 - again[reached] / np.maximum(nearest[picked][reached], 1e-300))
     median, high = np.quantile(excess, [0.5, 0.95]) if excess.size else (0.0, 0.0)
@@ -119,6 +131,20 @@ class _Ask:
             shifted[:, feature] += _STEP
             slope[:, feature] = (self.score(shifted, rows) - here) / _STEP
         return slope
+
+
+def _first_inside(
+    ask: _Ask, Z: FloatArray, ids: IntArray, moves: Moves, inside: Nearest | None
+) -> tuple[FloatArray, FloatArray]:
+    """Search from inside the model where that is possible, and from outside where the model does not confirm it."""
+    if inside is None:
+        return _nearest(ask, Z, ids, moves)
+    best, point = inside(ids, moves)
+    reached = np.flatnonzero(np.isfinite(best))
+    wrong = reached[~ask.flipped(point[reached], ids[reached])] if reached.size else reached
+    if wrong.size:
+        best[wrong], point[wrong] = _nearest(ask, Z, ids[wrong], moves)
+    return best, point
 
 
 def _nearest(ask: _Ask, Z: FloatArray, ids: IntArray, moves: Moves) -> tuple[FloatArray, FloatArray]:

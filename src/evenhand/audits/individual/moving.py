@@ -132,7 +132,7 @@ def move(
     # Two outputs count by their difference only where they are log-odds.
     pieces = None if isinstance(view.loss, ProbabilityLoss) else as_pieces(network, view.loss.slope, y, look)
     steps = step_sizes(options.step, options.steps, options.schedule)
-    method: Euler | Adaptive = Euler(steps, checkpoints(options.steps), pieces)
+    method: Euler | Adaptive = Euler(steps, checkpoints(options.steps), pieces, strides=pieces is None)
     if options.method == "adaptive":
         method = Adaptive(method.clock, options.flow_tolerance)
     elif pieces is not None and options.batch_rows is None:

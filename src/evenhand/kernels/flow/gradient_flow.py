@@ -29,7 +29,10 @@ import numpy as np
 from evenhand.arrays import BoolArray, FloatArray, IntArray
 from evenhand.errors import UsageError
 from evenhand.kernels.flow.rectifier_pieces import Pieces
+from evenhand.kernels.flow.strides import Strides
 from evenhand.kernels.flow.tiles import Tiles
+
+WORTH = 32  # steps above which it is tried to make several at once
 
 Gradient = Callable[[FloatArray, IntArray], FloatArray]
 Observe = Callable[[FloatArray, IntArray], FloatArray]
@@ -164,6 +167,8 @@ class Euler:
     # Followed instead of single steps, as far as it goes, where every column may move, no region is set and the form
     # has a basis; it then says what is seen.
     shortcut: Pieces | None = None
+    # Whether several steps may be made at once, with a small error, where the form has a basis and every column moves.
+    strides: bool = False
 
     @property
     def clock(self) -> FloatArray:
@@ -251,9 +256,48 @@ def _euler(drift: Drift, method: Euler, observe: Observe | None) -> tuple[FloatA
     X, made = drift.origin.copy(), 0
     seen: list[FloatArray] = []
     basis = flow.form.basis
-    plain = drift.fixed is None and flow.keep is None and basis is not None and basis.ndim == 2
-    if method.shortcut is not None and plain and basis is not None:
+    plain = drift.fixed is None and basis is not None and basis.ndim == 2
+    if method.shortcut is not None and plain and flow.keep is None and basis is not None:
         X, seen, made = method.shortcut.follow(drift.rows, drift.origin, basis, flow.penalty, steps, marks)
+    elif method.strides and plain and basis is not None and len(steps) > WORTH:
+        return _in_strides(drift, method, observe, basis)
+    return _step_by_step(drift, method, observe, (X, seen, made))
+
+
+def _in_strides(
+    drift: Drift, method: Euler, observe: Observe | None, basis: FloatArray
+) -> tuple[FloatArray, BoolArray, FloatArray]:
+    """Make the steps of most rows from a few gradients, and those of the others one by one."""
+    flow, origin, rows = drift.flow, drift.origin, drift.rows
+    marks = sorted(set(method.marks))
+
+    def inside(X: FloatArray, part: IntArray) -> BoolArray:
+        if flow.keep is None:
+            return np.ones(len(X), dtype=bool)
+        return ~_kept(flow.keep, X, origin[part], None)[1]
+
+    strides = Strides(
+        gradient=lambda X, part: flow.gradient(X, rows[part]),
+        basis=basis,
+        penalty=flow.penalty,
+        see=lambda X, part: _look(observe, X, rows[part]),
+        inside=inside,
+    )
+    X, seen, made = strides.follow(origin, method.steps, marks)
+    edge = np.zeros(len(X), dtype=bool)
+    left = np.flatnonzero(~made)
+    if left.size:
+        some = Drift(flow, origin[left], rows[left])
+        X[left], edge[left], seen[:, left] = _step_by_step(some, method, observe, (origin[left].copy(), [], 0))
+    return X, edge, seen
+
+
+def _step_by_step(
+    drift: Drift, method: Euler, observe: Observe | None, so_far: tuple[FloatArray, list[FloatArray], int]
+) -> tuple[FloatArray, BoolArray, FloatArray]:
+    """Go on with single steps from positions, what was seen before, and the steps made."""
+    flow, steps, marks = drift.flow, method.steps, sorted(set(method.marks))
+    X, seen, made = so_far
     edge = np.zeros(X.shape[0], dtype=bool)
     for k in range(made, len(steps) + 1):
         if k in marks[len(seen) :]:

@@ -1,0 +1,156 @@
+"""Forests and boosted trees taken apart into conditions and leaves, where their score is a sum over the leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from evenhand.arrays import FloatArray, IntArray
+from evenhand.models.leaf_bits import LeafBits, Nodes
+from evenhand.models.surface import Surface
+
+_MOST = 1_000_000  # leaves taken apart; above, tables would need more than about half a gigabyte
+_COMPARED = 2048  # rows on which the sum over leaves is compared with the model's score
+_CLOSE = 1e-9  # by how much the sum over leaves may differ from the model's score
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Additive:
+    """A score that is a sum over leaves, up to a constant: positive towards decision 1."""
+
+    nodes: Nodes
+    sign: float  # 1 where larger sums are nearer to decision 1, -1 otherwise
+    level: float  # sum at which the decision changes
+
+
+def additive(surface: Surface, E: FloatArray) -> Additive | None:
+    """Take a forest or boosted trees apart; None for any other model, or where the sum is not its score on the rows.
+
+    Parameters
+    ----------
+    surface : Surface
+        The classifier.
+    E : ndarray, shape (n, q)
+        Rows as it takes them; on some of them the sum over leaves is compared with its score.
+
+    Returns
+    -------
+    Additive or None
+    """
+    nodes = _nodes(surface.source)
+    if nodes is None:
+        return None
+    from scipy import special
+
+    some = E[np.unique(np.linspace(0, len(E) - 1, min(len(E), _COMPARED)).astype(int))]
+    total, score = sums(nodes, some), surface.score(some)
+    linked = [(score, surface.threshold)]
+    if 0 < surface.threshold < 1 and score.min() > 0 and score.max() < 1:
+        linked.append((special.logit(score), float(special.logit(surface.threshold))))
+    for values, cut in linked:
+        for sign in (1.0, -1.0):
+            offset = sign * values - total
+            if np.ptp(offset) <= _CLOSE * (1.0 + float(np.abs(total).max())):
+                return Additive(nodes=nodes, sign=sign, level=sign * cut - float(np.median(offset)))
+    return None
+
+
+def _nodes(model: Any) -> Nodes | None:
+    """Return the conditions of a model's trees; None for a model whose trees are not known, or are too many."""
+    boosted = getattr(model, "_predictors", None)
+    if boosted is not None and getattr(model, "_preprocessor", None) is None:
+        trees = [_histogram_tree(one) for stage in boosted for one in stage] if len(boosted[0]) == 1 else []
+        return _joined(trees, single=False)
+    members = np.asarray(getattr(model, "estimators_", ()), dtype=object).reshape(-1)
+    rate = getattr(model, "learning_rate", None)
+    kind = type(model).__name__
+    if kind.startswith("GradientBoosting") and getattr(model, "n_trees_per_iteration_", 1) == 1:
+        trees = [_tree(one, float(rate or 1.0)) for one in members]
+    elif kind.startswith(("RandomForest", "ExtraTrees")):
+        trees = [_tree(one, 1.0 / len(members)) for one in members]
+    else:
+        return None
+    return _joined(trees, single=True)
+
+
+# Left and right child (-1 at leaves), column, threshold and value of each node of one tree.
+_Tree = tuple[IntArray, IntArray, IntArray, FloatArray, FloatArray]
+
+
+def _tree(member: Any, share: float) -> _Tree | None:
+    tree = getattr(member, "tree_", None)
+    if tree is None or tree.value.shape[1] != 1 or tree.value.shape[2] > 2:
+        return None
+    value = tree.value[:, 0, :]
+    value = value[:, 0] if value.shape[1] == 1 else value[:, 1] / value.sum(axis=1)
+    return tree.children_left, tree.children_right, tree.feature, tree.threshold, share * value
+
+
+def _histogram_tree(predictor: Any) -> _Tree | None:
+    nodes = getattr(predictor, "nodes", None)
+    if nodes is None or bool(nodes["is_categorical"].any()):
+        return None
+    leaf = nodes["is_leaf"].astype(bool)
+    left, right = (np.where(leaf, -1, nodes[side].astype(np.int64)) for side in ("left", "right"))
+    return left, right, nodes["feature_idx"].astype(np.int64), nodes["num_threshold"], nodes["value"]
+
+
+def _joined(trees: list[_Tree | None], *, single: bool) -> Nodes | None:
+    """Give the leaves of all trees numbers, from left to right and one tree after the other."""
+    known = [tree for tree in trees if tree is not None]
+    if not known or len(known) < len(trees) or sum(len(tree[0]) for tree in known) > 2 * _MOST:
+        return None
+    columns, cuts, firsts, middles, lasts, values = [], [], [], [], [], []
+    start = 0
+    for left, right, column, threshold, value in known:
+        below = _leaves_below(left, right)
+        first = _first_leaf(left, right, below)
+        inner = np.flatnonzero(left >= 0)
+        leaves = np.flatnonzero(left < 0)
+        order = leaves[np.argsort(first[leaves])]
+        columns.append(column[inner])
+        cuts.append(threshold[inner])
+        firsts.append(start + first[inner])
+        middles.append(start + first[right[inner]])
+        lasts.append(start + first[inner] + below[inner])
+        values.append(value[order])
+        start += leaves.size
+    return Nodes(
+        column=np.concatenate(columns).astype(np.int64), threshold=np.concatenate(cuts).astype(float),
+        first=np.concatenate(firsts), middle=np.concatenate(middles), last=np.concatenate(lasts),
+        value=np.concatenate(values).astype(float), single=single, trees=len(known),
+    )  # fmt: skip
+
+
+def _levels(left: IntArray, right: IntArray) -> Iterator[IntArray]:
+    """Give the conditions of each level of a tree, from the root down."""
+    level = np.zeros(1, dtype=np.int64)
+    while level.size:
+        inner = level[left[level] >= 0]
+        if inner.size:
+            yield inner
+        level = np.concatenate([left[inner], right[inner]])
+
+
+def _leaves_below(left: IntArray, right: IntArray) -> IntArray:
+    below = np.ones(len(left), dtype=np.int64)
+    for inner in reversed([*_levels(left, right)]):
+        below[inner] = below[left[inner]] + below[right[inner]]
+    return below
+
+
+def _first_leaf(left: IntArray, right: IntArray, below: IntArray) -> IntArray:
+    first = np.zeros(len(left), dtype=np.int64)
+    for inner in _levels(left, right):
+        first[left[inner]] = first[inner]
+        first[right[inner]] = first[inner] + below[left[inner]]
+    return first
+
+
+def sums(nodes: Nodes, E: FloatArray) -> FloatArray:
+    """Return the sum over the leaves of each row."""
+    bits = LeafBits(nodes, E, ())
+    return bits.total(np.arange(len(E)), bits.at, nodes.value)
