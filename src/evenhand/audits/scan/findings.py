@@ -19,6 +19,7 @@ from evenhand.inference.samples import Draws, Samples
 from evenhand.inference.scan.detectable import detectable_difference
 from evenhand.inference.scan.rates import RateFamily
 from evenhand.kernels.scan.lattice import parents
+from evenhand.metrics import Metric
 from evenhand.results import Finding, Interval
 
 # Sizes of subgroups for which it is said what would have been found.
@@ -73,7 +74,8 @@ def finding_of(context: Context, described: Described, others: Sequence[int]) ->
     name = context.subgroups.name(searched.family.lattice.conditions[i])
     samples = searched.between(people, ~people)
     if setting.reference == "overall":
-        share = float(searched.family.size[i] / (searched.family.size[i] + samples.counts[1]["denominator"]))
+        outside = samples.counts[1].get("denominator", samples.counts[1]["rows"])  # a mean is about all rows
+        share = float(searched.family.size[i] / (searched.family.size[i] + outside))
         samples = OverallSamples(samples, share=share)
     names = (name, setting.reference)
     test = samples.test(0, 1, Draws())
@@ -92,7 +94,7 @@ def finding_of(context: Context, described: Described, others: Sequence[int]) ->
         counts={n: dict(samples.counts[k]) for k, n in enumerate(names)},
     )
     evidence = ScanEvidence(
-        fact=_fact(searched, name, (one, two), size, setting.reference),
+        fact=_fact(searched, name, (one, two, difference), size, setting.reference),
         planning=_planning(context, size),
         values={names[0]: one, names[1]: two},
         test=test.method,
@@ -102,7 +104,7 @@ def finding_of(context: Context, described: Described, others: Sequence[int]) ->
         adjusted_pvalue=float(max(searched.pvalue[i], test.pvalue)),
         conditions=tuple(name.split(" & ")),
         people=size,
-        more_people=size * (one - two),
+        more_people=size * (one - two) if _counts_people(searched.metric) else math.nan,
         beyond_parents=tuple(_beyond(context, i, people)),
         stands_for=tuple(_name(context, j) for j in described.stands_for[:_NAMED]),
         stands_for_number=len(described.stands_for),
@@ -135,12 +137,23 @@ def _simultaneous(interval_at: Callable[[float], Interval], bar: float, level: f
     return Interval(low=one.low, high=one.high, level=level, kind=f"simultaneous over all subgroups, {one.kind}")
 
 
-def _fact(searched: Search, name: str, values: tuple[float, float], size: int, reference: str) -> str:
-    metric, (one, two) = searched.metric, values
+def _counts_people(metric: Metric) -> bool:
+    """Say whether a metric is a share of people, so that a difference of it is a number of people."""
+    return metric.kind in ("rate", "scoring") and metric.transform == "identity"
+
+
+def _fact(searched: Search, name: str, values: tuple[float, float, float], size: int, reference: str) -> str:
+    metric, (one, two, difference) = searched.metric, values
+    if metric.kind == "calibration":
+        return (
+            f"At the same scores, outcome minus score differs between {name} ({size:,} people) and the rest by "
+            f"{difference:.3f} (root mean square over score bins); their own calibration errors are {one:.3f} and "
+            f"{two:.3f}."
+        )
     whom = "the rest" if reference == "rest" else "everybody"
     said = f"{metric.per_group or metric.name} is {one:.3f} for {name} ({size:,} people) and {two:.3f} for {whom}: "
     said += f"a difference of {one - two:+.3f}"
-    if metric.kind == "rate":
+    if _counts_people(metric):
         number = abs(size * (one - two))
         said += f", about {number:,.0f} people {'more' if one > two else 'fewer'} than at {whom}'s rate"
     return said + "."
