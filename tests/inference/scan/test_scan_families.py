@@ -151,7 +151,7 @@ def test_aucs_are_those_of_a_plain_loop():
     rng = np.random.default_rng(4)
     lattice, cell = small_table(rng, 110, 25)
     outcome = rng.random(110) < 0.5
-    score = np.round(rng.normal(size=110) + outcome * np.where(cell < 4, 2.0, 0.3), 1)
+    score = np.round(2 * (rng.normal(size=110) + outcome * np.where(cell < 4, 2.0, 0.3))) / 2
     family = AucFamily(lattice, *auc_tables(cell, score, outcome))
     inside = masks(lattice, cell)
     assert family.evidence == pytest.approx([plain_auc_evidence(score, outcome, w) for w in inside], rel=2e-4)
@@ -189,7 +189,7 @@ def test_tables_of_counts_have_the_law_of_permuted_rows():
 def test_many_scores_are_binned_by_themselves_alone():
     score = np.random.default_rng(0).normal(size=5000)
     place = score_bins(score, np.ones(5000, int))
-    assert np.bincount(place).tolist() == pytest.approx([5000 / 64] * 64, abs=1)
+    assert np.bincount(place).tolist() == pytest.approx([5000 / 32] * 32, abs=1)
     assert (np.diff(place[np.argsort(score)]) >= 0).all()
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evenhand.kernels.scan.count_evidence import MOST
-from evenhand.kernels.scan.limit_evidence import chisquare_evidence, normal_evidence, student_evidence
+from evenhand.kernels.scan.limit_evidence import MOST, chisquare_evidence, normal_evidence, student_evidence
 
 
 @pytest.mark.parametrize("df", [1.0, 2.5, 7.9, 8.0, 12.0, 40.0, 3000.0, np.inf])

@@ -164,9 +164,11 @@ class CurveSamples(Samples):
     def __init__(self, *, score: FloatArray, outcome: FloatArray, codes: IntArray, count: IntArray) -> None:
         own = CalibrationSamples(score=score, outcome=outcome, codes=codes, n_groups=2, count=count, n_bins=BINS)
         self.estimate, self.counts = own.estimate, own.counts
-        inside = (codes >= 0) & (codes < 2)
-        cell = (codes * BINS + calibration_bins(score))[inside]
-        residual, rows = (outcome - score)[inside], count[inside].astype(np.float64)
+        inside = np.flatnonzero((codes >= 0) & (codes < 2))
+        # Added up in the order of residuals: that of the records cannot matter.
+        order = inside[np.argsort((outcome - score)[inside], kind="stable")]
+        cell = (codes * BINS + calibration_bins(score))[order]
+        residual, rows = (outcome - score)[order], count[order].astype(np.float64)
         n, e, ee = (
             np.bincount(cell, weights=part, minlength=2 * BINS).reshape(2, BINS)
             for part in (rows, rows * residual, rows * residual**2)

@@ -12,8 +12,9 @@ import numpy as np
 from scipy import special
 
 from evenhand.arrays import FloatArray
-from evenhand.kernels.scan.count_evidence import MOST
 
+# Evidence beyond this is all the same: smaller chances are not numbers any more.
+MOST = 700.0
 # Degrees of freedom below which Student's law is asked itself: its expansion is short of digits there.
 _FEW = 8.0
 
