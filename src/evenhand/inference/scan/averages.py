@@ -3,7 +3,7 @@
 Hypothesis of one subgroup: the mean of its two rates is that of everybody else; each rate may differ. The statistic is
 the difference over its standard error, made anew in every permutation. Each rate's variance is that of a rate moved off
 0 and 1 by one success and one failure, so that a small subgroup without an error does not look certain. The evidence is
-that of the normal law.
+that of Student's law with Satterthwaite's degrees of freedom.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from evenhand.arrays import FloatArray, IntArray
 from evenhand.inference.scan.family import Family
 from evenhand.inference.scan.rates import RateFamily
 from evenhand.kernels.scan.lattice import Lattice
-from evenhand.kernels.scan.limit_evidence import normal_evidence
+from evenhand.kernels.scan.limit_evidence import student_evidence
 
 
 class AverageFamily(Family):
@@ -48,15 +48,17 @@ class AverageFamily(Family):
 
     def _evidence(self, counts: list[FloatArray]) -> FloatArray:
         """Return the evidence of each rate's successes in the subgroups, shape (..., S)."""
-        gap, variance = np.zeros(counts[0].shape), np.zeros(counts[0].shape)
+        gap, variance, lost = (np.zeros(counts[0].shape) for _ in range(3))
         for part, x in zip(self._parts, counts, strict=True):
             n, m = part.size, part.rows - part.size
             others = part.gained - x
             gap += (x / n - others / m) / 2
             for hits, size in ((x, n), (others, m)):
                 moved = (hits + 1) / (size + 2)
-                variance += moved * (1 - moved) / size / 4
-        return normal_evidence(gap / np.sqrt(variance))
+                own = moved * (1 - moved) / size / 4
+                variance += own
+                lost += own * own / np.maximum(size - 1, 1)
+        return student_evidence(gap / np.sqrt(variance), variance * variance / lost)
 
     def drawn(self, rng: np.random.Generator, b: int) -> FloatArray:
         """Return the evidence of all subgroups in `b` permutations, shape (b, S)."""
