@@ -28,7 +28,7 @@ from evenhand.inference.scan.family import Drawn, Family
 from evenhand.kernels.scan.lattice import Lattice
 from evenhand.kernels.scan.limit_evidence import normal_evidence, student_evidence
 
-Sums = tuple[FloatArray, FloatArray]  # of values and of their squares
+Totals = tuple[FloatArray, FloatArray]  # of values and of their squares
 
 # Rows times permutations that are held at once.
 _ROW_NUMBERS = 1_000_000
@@ -79,7 +79,7 @@ class MeanFamily(Family):
         self.evidence = self._sides.evidence(own, whole)[:, 0]
         self.most = np.full(self.size.size, np.inf)
 
-    def _sums(self, lines: FloatArray) -> tuple[Sums, Sums]:
+    def _sums(self, lines: FloatArray) -> tuple[Totals, Totals]:
         """Add up values of the rows, shape (b, rows), and their squares over each subgroup and over all rows."""
         cells = [np.add.reduceat(part, self._start, axis=1) for part in (lines, lines * lines)]  # (b, C)
         plain, square = (self._members @ part.T for part in cells)
@@ -134,7 +134,7 @@ class Sides:
         # Skewness of the difference of two means of independent rows of one shape.
         self.lean = skewness * (1 / n**2 - 1 / self.others**2) / (1 / n + 1 / self.others) ** 1.5
 
-    def welch(self, own: Sums, whole: Sums) -> tuple[FloatArray, FloatArray]:
+    def welch(self, own: Totals, whole: Totals) -> tuple[FloatArray, FloatArray]:
         """Return Welch's statistic and its degrees of freedom from sums over subgroups (S, b) and all rows (b,)."""
         n, m = self.n[:, None], self.others[:, None]
         sides = [(n, *own), (m, *(everyone - part for everyone, part in zip(whole, own, strict=True)))]
@@ -148,7 +148,7 @@ class Sides:
         df = variance**2 / np.maximum(first**2 / (n - 1) + second**2 / (m - 1), 1e-300)
         return gap / np.sqrt(variance), np.clip(df, 1.0, n + m - 2)
 
-    def evidence(self, own: Sums, whole: Sums) -> FloatArray:
+    def evidence(self, own: Totals, whole: Totals) -> FloatArray:
         """Return the evidence of sums and sums of squares, shape (S, b)."""
         t, df = self.welch(own, whole)
         lean = self.lean[:, None]
