@@ -1345,6 +1345,47 @@ def scanned() -> str:
     )
 
 
+def scan_metrics() -> str:
+    """Say how often a search of metrics beyond rates shows what is not there, and what it finds."""
+    stored = json.loads((ROOT / "calibration" / "scan_metrics.json").read_text())["designs"]
+    worlds = {"exchangeable": "nothing differs", "spread": "one group's spread or scores differ, no value does"}
+    false, planted = [], []
+    for r in stored:
+        d, n = r["design"], r["tested"]
+        about = f"{r['subgroups'] / n:.0f}"
+        if d["world"] == "planted":
+            found = (f"{r[f'planted_{a}'] / n:.2f}" for a in ALPHAS[:2])
+            alone = (f"{r[key] / r['alone_tested']:.2f}" for key in ("alone_bonferroni", "alone"))
+            planted.append((f"`{d['metric']}`", f"{d['rows']:,}", about, n, *found, *alone))
+        else:
+            shown = (rejects(r[f"shown_{a}"], n, a) for a in ALPHAS)
+            false.append((f"`{d['metric']}`", worlds[d["world"]], f"{d['rows']:,}", about, f"{n:,}", *shown))
+    tests = max(r["alone_tested"] for r in stored)
+    return (
+        "How often a search shows any subgroup where no value differs, at three error rates, on simulated data. "
+        f"{STAR}\n\n"
+        + table(("metric", "world", "people", "subgroups", "data sets", "at .05", "at .01", "at .001"), false)
+        + "\n\nHow often a subgroup of two conditions that does differ is shown by the search, beside the group "
+        f"audit's test of that one subgroup on the first {tests} data sets: at .05 divided by the number of subgroups, "
+        "which is what somebody who tests them one by one must use, and at .05, which only somebody may use who named "
+        "this subgroup beforehand.\n\n"
+        + table(
+            (
+                "metric",
+                "people",
+                "subgroups",
+                "data sets",
+                "search, .05",
+                "search, .01",
+                "alone, divided",
+                "alone, .05",
+            ),
+            planted,
+        )
+        + "\n"
+    )
+
+
 def scan_example() -> str:
     """Show what a scan of the built-in census data gave; ``evidence/scan_example.py`` makes it."""
     result = AuditResult.from_dict(json.loads((ROOT / "evidence" / "scan_example.json").read_text()))
@@ -1397,6 +1438,7 @@ PAGES = {
     "suppression": suppression,
     "clusters": clusters,
     "strata": strata,
+    "scan-metrics": scan_metrics,
     "watch": watched,
     "compare": compared,
     "methods": methods,

@@ -5,7 +5,8 @@ Hypotheses
 Statistic
     The evidence of a subgroup is minus the logarithm of its own p-value, which makes small and large subgroups
     comparable. For a rate it is the exact chance of a count of successes at least as far from its mean when successes
-    are dealt out at random among the people of the rate's denominator.
+    are dealt out at random among the people of the rate's denominator; for a mean, an AUC, a calibration curve and a
+    mean of rates it is that of a studentised difference, made anew in every permutation (`evenhand.inference.scan`).
 Reference distribution
     Random permutations inside the denominator, shared by all subgroups: a draw of the cells' counts gives the counts of
     all subgroups. The adjusted p-value is the chance that the largest evidence reaches the one seen, step-down
@@ -33,21 +34,21 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from evenhand.audits.finding import Raw, columns_of, not_computable
-from evenhand.audits.group.samples import check_needs, metrics_for
+from evenhand.audits.group.samples import metrics_for
 from evenhand.audits.needs import check_independent
 from evenhand.audits.options import complete, record, with_options
 from evenhand.audits.scan.defaults import searched_by_default
 from evenhand.audits.scan.description import Described, describe
-from evenhand.audits.scan.families import KINDS
+from evenhand.audits.scan.families import check_searchable
 from evenhand.audits.scan.findings import context_of, finding_of
 from evenhand.audits.scan.options import ScanOptions, ScanSetting
 from evenhand.audits.scan.parts import find_and_confirm
 from evenhand.audits.scan.search import Search, search
 from evenhand.audits.scan.subgroups import Subgroups, asked_attributes, check_hierarchy, subgroups_of
-from evenhand.errors import DataError, UsageError
+from evenhand.errors import DataError
 from evenhand.intake import AuditData
 from evenhand.kernels.shared.seeds import seed_of
-from evenhand.metrics import METRICS, Metric
+from evenhand.metrics import Metric
 from evenhand.results import AuditResult
 
 
@@ -143,10 +144,7 @@ def _metrics(data: AuditData, asked: ScanOptions) -> tuple[Metric, ...]:
     if asked.metrics is None:
         chosen = searched_by_default(chosen)
     for metric in chosen:
-        check_needs(metric, data)
-        if metric.kind not in KINDS:
-            able = ", ".join(f"`{m.name}`" for m in METRICS.values() if m.kind in KINDS and not m.compare)
-            raise UsageError(f"Metric `{metric.name}` cannot be searched. Allowed: {able}.")
+        check_searchable(metric, data, asked.reference)
     if not chosen:
         raise DataError("The scan needs a decision or a score column. Name one with `decision=` or `score=`.")
     return chosen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evenhand.audits.scan.families import KINDS
+from evenhand.audits.scan.families import can_search
 from evenhand.metrics import Metric
 
 _ERRORS = ("fnr", "fpr")
@@ -20,4 +20,4 @@ def searched_by_default(able: Sequence[Metric]) -> tuple[Metric, ...]:
     ['fnr']
     """
     errors = tuple(metric for metric in able if metric.name in _ERRORS)
-    return errors or tuple(metric for metric in able if metric.kind in KINDS)[:1]
+    return errors or tuple(metric for metric in able if can_search(metric))[:1]

@@ -19,6 +19,7 @@ from evenhand.inference.samples import Draws, Samples
 from evenhand.inference.scan.detectable import detectable_difference
 from evenhand.inference.scan.rates import RateFamily
 from evenhand.kernels.scan.lattice import parents
+from evenhand.metrics import Metric
 from evenhand.results import Finding, Interval
 
 # Sizes of subgroups for which it is said what would have been found.
@@ -72,7 +73,8 @@ def finding_of(context: Context, described: Described, others: Sequence[int]) ->
     name = context.subgroups.name(searched.family.lattice.conditions[i])
     samples = searched.between(people, ~people)
     if setting.reference == "overall":
-        share = float(searched.family.size[i] / (searched.family.size[i] + samples.counts[1]["denominator"]))
+        outside = samples.counts[1].get("denominator", samples.counts[1]["rows"])  # a mean is about all rows
+        share = float(searched.family.size[i] / (searched.family.size[i] + outside))
         samples = OverallSamples(samples, share=share)
     names = (name, setting.reference)
     test = samples.test(0, 1, Draws())
@@ -101,7 +103,7 @@ def finding_of(context: Context, described: Described, others: Sequence[int]) ->
         adjusted_pvalue=float(max(searched.pvalue[i], test.pvalue)),
         conditions=tuple(context.subgroups.labels[k] for k in searched.family.lattice.conditions[i] if k >= 0),
         people=size,
-        more_people=size * (one - two) if searched.metric.kind == "rate" else None,
+        more_people=size * (one - two) if _counts_people(searched.metric) else None,
         beyond_parents=tuple(_beyond(context, i, people)) if described.own else (),
         stands_for=tuple(_name(context, j) for j in described.stands_for[:MOST_NAMED]),
         stands_for_number=len(described.stands_for),
@@ -140,15 +142,26 @@ def _joint_interval(interval_at: Callable[[float], Interval], bar: float, settin
     return Interval(low=one.low, high=one.high, level=setting.level, kind=f"{kind}, {one.kind}")
 
 
+def _counts_people(metric: Metric) -> bool:
+    """Say whether a metric is a share of people, so that a difference of it is a number of people."""
+    return metric.kind in ("rate", "scoring") and metric.transform == "identity"
+
+
 def _fact(searched: Search, finding: Finding, values: tuple[float, float], size: int) -> str:
     """Say who, how many they are, by how much they differ and, for a rate, how many people that is."""
     metric, (one, two) = searched.metric, values
     name, reference = finding.groups
+    if metric.kind == "calibration":
+        return (
+            f"At the same scores, outcome minus score differs between {name} ({size:,} people) and the rest by "
+            f"{finding.estimate:.3f} (root mean square over score bins); their own calibration errors are {one:.3f} "
+            f"and {two:.3f}."
+        )
     whom, whose = ("the rest", "the rest's") if reference == "rest" else ("everybody", "everybody's")
     called = metric.per_group or metric.name
     said = f"{called} is {one:.3f} for {name} ({size:,} people) and {two:.3f} for {whom}: "
     said += f"a difference of {one - two:+.3f}."
-    if metric.kind != "rate" or math.isnan(one - two):
+    if not _counts_people(metric) or math.isnan(one - two):
         return said
     more, number = "more" if one > two else "fewer", abs(size * (one - two))
     return (

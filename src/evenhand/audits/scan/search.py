@@ -90,13 +90,17 @@ def _one(metric: Metric, data: AuditData, subgroups: Subgroups, setting: ScanSet
     )
     if setting.control == "fdr" or not tested.size.size:
         return unknown
-    adjusted = step_down(
-        tested.evidence,
-        tested.drawn,
-        n_resamples=setting.n_resamples,
-        seed=setting.seed,
-        name=f"scan/{metric.name}",
-        workers=setting.workers,
-        numbers=tested.numbers,
-    )
-    return replace(unknown, pvalue=adjusted.pvalue, critical=adjusted.critical(alpha))
+    adjusted = [
+        step_down(
+            tested.evidence,
+            drawn,
+            n_resamples=setting.n_resamples,
+            seed=setting.seed,
+            name=f"scan/{metric.name}" + (f"/{place}" if place else ""),
+            workers=setting.workers,
+            numbers=tested.numbers,
+        )
+        for place, drawn in enumerate(tested.references)
+    ]
+    pvalue = np.max([one.pvalue for one in adjusted], axis=0)
+    return replace(unknown, pvalue=pvalue, critical=max(one.critical(alpha) for one in adjusted))

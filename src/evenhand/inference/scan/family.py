@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import numpy as np
 
 from evenhand.arrays import FloatArray, IntArray
 from evenhand.kernels.scan.lattice import Lattice
+
+Drawn = Callable[[np.random.Generator, int], FloatArray]  # from a generator to the evidence of b draws, (b, S)
 
 
 class Family(ABC):
@@ -33,6 +36,11 @@ class Family(ABC):
     @abstractmethod
     def drawn(self, rng: np.random.Generator, b: int) -> FloatArray:
         """Return the evidence of all subgroups in `b` permutations, shape (b, S)."""
+
+    @property
+    def references(self) -> tuple[Drawn, ...]:
+        """Draws that a subgroup's evidence must exceed, each kind of them: permutations, unless a class has more."""
+        return (self.drawn,)
 
     @abstractmethod
     def take(self, kept: IntArray) -> Family:

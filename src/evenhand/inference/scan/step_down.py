@@ -13,20 +13,18 @@ level that is left for each of the others are not tested and take nothing from t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from evenhand.arrays import BoolArray, FloatArray, IntArray
 from evenhand.inference.pvalues import TIE
+from evenhand.inference.scan.family import Drawn
 from evenhand.kernels.counts.deals import in_blocks
 
 # Numbers held at once while evidence is drawn; part of the definition of a result.
 BLOCK_NUMBERS = 4_000_000
 _BLOCK_DRAWS = 500
-
-Drawn = Callable[[np.random.Generator, int], FloatArray]  # from a generator to the evidence of b permutations, (b, S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
