@@ -25,13 +25,17 @@ class Family(ABC):
     value: FloatArray  # (S,) the metric in each
     rest: FloatArray  # (S,) the metric in the rest
     evidence: FloatArray  # (S,)
-    numbers: int  # how many numbers one permutation holds at once
     most: FloatArray  # (S,) the most evidence that each could give, from its size alone; infinite where not known
 
     @property
     def difference(self) -> FloatArray:
         """The subgroup's value minus the rest's."""
         return self.value - self.rest
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers one permutation holds at once."""
+        return int(max(self.lattice.members.shape))
 
     @abstractmethod
     def drawn(self, rng: np.random.Generator, b: int) -> FloatArray:

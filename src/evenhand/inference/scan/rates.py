@@ -55,7 +55,6 @@ class RateFamily(Family):
         self._law = CountEvidence(self.size, rows=self.rows, successes=self.gained)
         self.evidence = self._law(self.count)
         self.most = self._law.most()
-        self.numbers = max(self.size.size, self.trials.size)
         self._single = self.rows < _SINGLE
         self._order = self._named_by_numbers()
         in_order = np.repeat(self._order, self.trials[self._order]) if self._by_rows() else np.empty(0, np.int64)
