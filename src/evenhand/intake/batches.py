@@ -240,10 +240,10 @@ def content(batch: Any) -> Mapping[str, NDArray[Any]]:
     """
     known: dict[str, NDArray[Any]] = {f"feature:{name}": values for name, values in batch.features.items()}
     for attribute in batch.attributes:
-        known[f"group:{attribute.name}"] = attribute.codes  # those of the whole: the same in every batch
+        known[f"group:{attribute.name}"] = np.array(attribute.labels, dtype=object)[attribute.codes]
     known |= {f"number:{name}": values for name, values in batch.continuous.items()}
     if batch.strata is not None:
-        known["strata"] = batch.strata.codes
+        known["strata"] = np.array(batch.strata.labels, dtype=object)[batch.strata.codes]
     for role in ("outcome", "decision", "score", "weight"):
         values = getattr(batch, role)
         if values is not None and role in batch.columns:
