@@ -16,8 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evenhand as eh
+from evenhand.audits.projection import batched
+from evenhand.audits.tail import changes
 from evenhand.errors import DataError, UsageError
 from evenhand.intake.batches import LocalBatches, _Sample, batches_of
+from evenhand.intake.engines.spark_batches import MOST_PARTS
+from evenhand.models.adapter import ASKED_ROWS
+from evenhand.run import BINS
 
 
 @pytest.fixture(scope="module")
@@ -218,3 +223,19 @@ def test_a_sample_is_a_fair_one() -> None:
     # 2,000 of 20,000 rows, drawn as at least 500 contents: the standard error of the mean of 40 shares is at most .003.
     assert abs(np.mean(share) - 0.2) < 4 * math.sqrt(0.2 * 0.8 / 500 / 40)
     assert len({round(s, 6) for s in share}) > 20
+
+
+def test_the_page_states_the_constants_of_the_code() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "big-data.md").read_text(encoding="utf-8")
+    assert changes.EXACT_ROWS == batched.EXACT_ROWS
+    for words in (
+        f"{changes.EXACT_ROWS:,} people",
+        f"the {changes.LARGEST:,} largest",
+        f"1/{2**changes.DIGITS:,} of its size",
+        f"{batched.EXACT_ROWS:,} rows",
+        f"1/{2**batched.DIGITS:,} of their size",
+        f"a sample of {ASKED_ROWS:,} rows",
+        f"{BINS:,} bins",
+        f"Up to {MOST_PARTS} of them",
+    ):
+        assert words in page, words

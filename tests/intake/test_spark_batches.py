@@ -13,6 +13,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 import evenhand as eh
 from evenhand.errors import DataError
@@ -87,6 +88,20 @@ def test_a_poisoned_batch_gives_one_sentence_that_says_where(frame: Any) -> None
         data.batches.fold(partial(Sums, lambda x: 1 / 0, 2))
     with pytest.raises(DataError, match=r"^The model cannot be sent to Spark's workers: TypeError: "):
         data.batches.fold(partial(Sums, threading.Lock(), 2))
+
+
+def test_audits_with_a_model_say_what_they_say_of_rows_in_memory(frame: Any, table: pd.DataFrame) -> None:
+    used = table.dropna(subset=["paid"])
+    model = LogisticRegression().fit(used[["x", "member"]], used["paid"])
+    asked: dict[str, Any] = {"outcome": "paid", "groups": "sex", "features": ["x", "member"]}
+    plan = eh.Plan(audits=["group", "projection", "tail"], tail={"flip": {"F": {"member": 1}, "M": {"member": 0}}})
+    kept = eh.audit(eh.read(table, **asked), model=model, plan=plan, rng=0)
+    far = eh.audit(eh.read(frame.repartition(3), **asked, rows="batches"), model=model, plan=plan, rng=0)
+    assert len(kept.findings) == len(far.findings)
+    for one, two in zip(kept.findings, far.findings, strict=True):
+        assert (one.measure, one.groups, one.counts) == (two.measure, two.groups, two.counts)
+        ranked = one.measure.startswith(("auc", "calibration"))
+        assert two.estimate == pytest.approx(one.estimate, rel=1e-8, abs=1e-3 if ranked else 1e-12, nan_ok=True)
 
 
 def refuse_large(x: Any) -> Any:

@@ -71,6 +71,34 @@ def test_the_group_audit_of_batches_is_that_of_rows(
         assert two.estimate == pytest.approx(one.estimate, abs=tolerance, rel=1e-10)
 
 
+def test_the_model_is_asked_no_more_than_needed(table: pd.DataFrame) -> None:
+    """Sums of people that the model is asked about: once for the sample, then what each audit needs."""
+    asked_about = []
+
+    def counting(X: Any) -> Any:
+        asked_about.append(len(X))
+        return 1 / (1 + np.exp(-X[:, 0] - 0.2 * X[:, 1] - 0.3 * X[:, 2]))
+
+    rows = table.dropna(subset=["sex"]).assign(male=lambda t: (t["sex"] == "M") * 1.0)
+    source, n = duckdb.from_df(rows), len(rows)
+    asked: dict[str, Any] = {"outcome": "y", "groups": "sex", "features": ["x", "z", "male"], "rows": "batches"}
+    tail = {"flip": "male"}
+    runs = {}
+    for audits in (["group"], ["group", "tail"], ["group", "tail", "projection"]):
+        asked_about.clear()
+        plan = eh.Plan(audits=audits, **({"tail": tail} if "tail" in audits else {}))
+        runs[len(audits)] = eh.audit(eh.read(source, **asked), model=counting, plan=plan, rng=0), sum(asked_about)
+    few = 3 * n + 1000  # the sample is all rows here: scored once, and looked at once more for what was trained on
+    assert runs[1][1] <= few
+    assert runs[2][1] - runs[1][1] == 2 * n  # as they are, and as the others
+    assert all(np.isfinite(f.estimate) for f in runs[3][0].findings if f.measure != "return_level")
+    plan = eh.Plan(audits=["group", "tail", "projection"], tail=tail)
+    kept = eh.audit(eh.read(source, **{**asked, "rows": "keep"}), model=counting, plan=plan, rng=0)
+    for one, two in zip(kept.findings, runs[3][0].findings, strict=True):
+        assert (one.measure, one.groups, one.verdict) == (two.measure, two.groups, two.verdict)
+        assert two.estimate == pytest.approx(one.estimate, abs=2e-4, rel=1e-9, nan_ok=True)
+
+
 def test_scored_cells_do_not_depend_on_division_or_order(table: pd.DataFrame) -> None:
     asked: dict[str, Any] = {"outcome": "y", "groups": ["sex", "race"], "features": ["x", "z"], "weight": "w"}
     rows = eh.read(table, **asked)

@@ -233,15 +233,20 @@ def pieces(data: Any, size: int) -> Iterator[Any]:
 
 
 def content(batch: Any) -> Mapping[str, NDArray[Any]]:
-    """Return all that is known of each record of a batch, by name, for `row_hash`."""
+    """Return all that the source says of each record of a batch, by name, for `row_hash`.
+
+    What a model said of a row is no part of it: it follows from the rest, and may differ in the last digit with the
+    rows that the model was asked about together.
+    """
     known: dict[str, NDArray[Any]] = {f"feature:{name}": values for name, values in batch.features.items()}
     for attribute in batch.attributes:
         known[f"group:{attribute.name}"] = np.array(attribute.labels, dtype=object)[attribute.codes]
+    known |= {f"number:{name}": values for name, values in batch.continuous.items()}
     if batch.strata is not None:
         known["strata"] = np.array(batch.strata.labels, dtype=object)[batch.strata.codes]
     for role in ("outcome", "decision", "score", "weight"):
         values = getattr(batch, role)
-        if values is not None:
+        if values is not None and role in batch.columns:
             known[role] = values
     return known
 

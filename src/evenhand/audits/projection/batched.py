@@ -27,6 +27,7 @@ from evenhand.audits.projection.boundary import (
 )
 from evenhand.errors import DataError, UsageError
 from evenhand.intake import AuditData
+from evenhand.intake.batches import Batches
 from evenhand.intake.cells import first_places, joint_codes
 from evenhand.kernels.shared.value_bins import bin_places
 from evenhand.models import AuditedModel, audited_model
@@ -71,7 +72,7 @@ def find_records(
             "`rows='keep'` to give an array, or the margin of a score."
         )
     measure = partial(_column_of_batch, distance)
-    made, far = _records(data, measure)
+    made, far = _records(data, data.batches, measure)
     named = {"method": "given", "source": f"column `{distance}`", "scale": "as given"}
     boundary = Boundary(decision=np.asarray(made.decision).astype(np.int64), distance=far, described=named)
     return made, _stated(data, priced(made, boundary, how.cost))
@@ -96,9 +97,10 @@ def _by_model(data: AuditData, model: AuditedModel, how: Distances, seed: int) -
         return shown, replace(boundary, warnings=(*boundary.warnings, warning))
     moves = how
     if how.scale in ("std", "range"):
-        spread = data.batches.fold(partial(_Spread, find_ground(model, columns, how.categorical).moving))
+        spread = data.batches.plain.fold(partial(_Spread, find_ground(model, columns, how.categorical).moving))
         moves = replace(how, scale=tuple(spread.unit(str(how.scale)).tolist()))
-    made, far = _records(data, partial(_model_distance, model, names, moves, seed))
+    # The model is asked here, so that it need not have decided before.
+    made, far = _records(data, data.batches.plain, partial(_model_distance, model, names, moves, seed))
     measured = replace(trial, distance=far, decision=np.asarray(made.decision), towards=None)
     return made, _stated(data, priced(made, model_boundary(made, measured, how), how.cost))
 
@@ -128,11 +130,10 @@ def _stated(data: AuditData, boundary: Boundary) -> Boundary:
     return replace(boundary, described=described, notes=(*boundary.notes, note))
 
 
-def _records(data: AuditData, measure: Measure) -> tuple[AuditData, FloatArray]:
+def _records(data: AuditData, batches: Batches, measure: Measure) -> tuple[AuditData, FloatArray]:
     """Measure all rows where they are, and return the records and their distances."""
-    assert data.batches is not None
     digits = None if data.rows.rows_used <= EXACT_ROWS else DIGITS
-    records = data.batches.fold(partial(_Records, measure, digits))
+    records = batches.fold(partial(_Records, measure, digits))
     if records.differ:
         raise DataError(disagreement(records.differ, data))
     return records.data(data)

@@ -57,7 +57,7 @@ class LogitShift:
         ends = np.isinf(start)  # a score of 0 or 1 stays
         fits = np.abs(after - before)[ends] <= room[ends]
         self._good += int(good.sum())
-        self._sum += float(shift[good].sum())
+        self._sum += math.fsum(shift[good])
         self._low = max(self._low, float(low[~ends].max(initial=-math.inf)), -math.inf if fits.all() else math.inf)
         self._high = min(self._high, float(high[~ends].min(initial=math.inf)))
 
@@ -71,7 +71,7 @@ class LogitShift:
         """The shift; NaN when people do not move alike, or too few have log-odds with all their digits."""
         if self._good < 20:
             return math.nan
-        shift = self._sum / self._good
+        shift = float(f"{self._sum / self._good:.12g}")  # the last digits depend on the division
         return shift if self._low <= shift <= self._high and shift != 0 else math.nan
 
 

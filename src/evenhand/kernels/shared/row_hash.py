@@ -102,7 +102,8 @@ def mix(words: WordArray) -> WordArray:
 
 def _coded_texts(array: NDArray[Any]) -> tuple[NDArray[np.int64], list[str | None]]:
     """Return each row's place among the distinct texts, so that each text is hashed once."""
-    place: dict[str | None, int] = {}
-    items = (None if v is None or v != v else str(v) for v in array.tolist())
-    codes = np.fromiter((place.setdefault(v, len(place)) for v in items), dtype=np.int64, count=len(array))
-    return codes, list(place)
+    items = array.tolist()
+    distinct = list(set(items))
+    place = {value: i for i, value in enumerate(distinct)}
+    codes = np.fromiter(map(place.__getitem__, items), dtype=np.int64, count=len(items))
+    return codes, [None if value is None or value != value else str(value) for value in distinct]
