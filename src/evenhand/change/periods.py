@@ -100,8 +100,8 @@ def share_of(plan: Plan, periods: int, *, together: bool) -> float:
 
 
 def notes_of(plan: Plan, data: AuditData, share: float) -> tuple[str, ...]:
-    """Say what concerns all periods: rows that are in none, and too few permutations for so small an error rate."""
-    notes = [f"{n:,} rows are in no period: {reason}." for reason, n in data.rows.dropped.items()]
+    """Say what concerns all periods: rows that were left out, and too few permutations for so small an error rate."""
+    notes = [f"{n:,} rows are left out: {reason}." for reason, n in data.rows.dropped.items()]
     resamples = plan.n_resamples or _RESAMPLES
     if share * (resamples + 1) < 10:
         notes.append(
