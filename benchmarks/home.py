@@ -1,4 +1,4 @@
-"""What an audit costs at home: starting, labels, small groups, the report, each beside a plain baseline.
+"""What an audit costs at home: starting, labels and small groups, each beside a plain baseline.
 
     python benchmarks/home.py [--quick]
 
@@ -15,7 +15,6 @@ import platform
 import resource
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -107,29 +106,12 @@ def small_groups(rows: int) -> list[dict[str, object]]:
     ]
 
 
-def report(rows: int) -> list[dict[str, object]]:
-    work = (
-        "import sys, numpy as np, evenhand as eh; rng = np.random.default_rng(0); n = int(sys.argv[1])\n"
-        "y = rng.random(n) < .4; s = 1 / (1 + np.exp(-rng.normal(size=n) - y))\n"
-        "run = eh.audit(eh.AuditData.from_arrays(outcome=y, decision=s > .5, score=s,\n"
-        "               groups={'g': rng.integers(3, size=n)}), rng=0)\n"
-        "run.to_json(sys.argv[2] + '/findings.json')\n"
-    )
-    page = work + "run.to_html(sys.argv[2] + '/report.html')\n"
-    with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as kept:
-        numbers = cost_of_program(work, str(rows), first, repeat=1)
-        built = cost_of_program(page, str(rows), first, repeat=1, XDG_CACHE_HOME=kept)
-        drawn = cost_of_program(page, str(rows), first, repeat=1, XDG_CACHE_HOME=kept)
-    what = f"report of {rows:,} rows beyond findings.json"
-    return [line(what, "the same, chart library built anew", drawn - numbers, built - numbers)]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true")
     quick = parser.parse_args().quick
     rows = 20_000 if quick else 200_000
-    lines = [*starts(), *labels(rows), *small_groups(rows), *report(10_000)]
+    lines = [*starts(), *labels(rows), *small_groups(rows)]
     machine = {"cores": os.cpu_count(), "python": platform.python_version(), "numpy": np.__version__}
     if not quick:
         (HERE / "home.json").write_text(json.dumps({"machine": machine, "rows": lines}, indent=2) + "\n")
