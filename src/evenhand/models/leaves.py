@@ -12,7 +12,7 @@ from evenhand.arrays import FloatArray, IntArray
 from evenhand.models.leaf_bits import LeafBits, Nodes
 from evenhand.models.surface import Surface
 
-_MOST = 1_000_000  # leaves taken apart; above, tables would need more than about half a gigabyte
+_MOST = 500_000  # leaves taken apart; above, tables would need more than about half a gigabyte
 _COMPARED = 2048  # rows on which the sum over leaves is compared with the model's score
 _CLOSE = 1e-9  # by how much the sum over leaves may differ from the model's score
 
