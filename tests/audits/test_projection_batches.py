@@ -8,6 +8,8 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -16,6 +18,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import evenhand as eh
+from evenhand.audits.projection import batched
+from evenhand.audits.projection.batched import _Records
 from evenhand.errors import DataError, UsageError
 
 FEATURES = ["x", "z", "job"]
@@ -146,3 +150,42 @@ def test_distances_counted_together_keep_their_bound(
         assert told.distance["largest_relative_error"] == 2**-6
         assert two.counts == one.counts
         assert two.pvalue == pytest.approx(one.pvalue, rel=0.05)
+
+
+@given(st.integers(0, 10**6), st.lists(st.integers(0, 90), min_size=1, max_size=8), st.sampled_from([None, 6]))
+@settings(max_examples=25, deadline=None)
+def test_records_do_not_depend_on_division_or_order(seed: int, sizes: list[int], digits: int | None) -> None:
+    rng = np.random.default_rng(seed)
+    n = sum(sizes) + 2
+    data = eh.AuditData.from_arrays(
+        outcome=rng.integers(0, 2, n),
+        groups={"g": np.arange(n) % 2},
+        features={"far": rng.exponential(size=n).round(1), "yes": rng.integers(0, 2, n)},
+        weight=0.5 + np.arange(n) % 2,
+        weight_kind="sampling",
+    )
+
+    def measure(batch: eh.AuditData) -> tuple[Any, Any]:
+        return batch.features["yes"].astype(np.int64), batch.features["far"]
+
+    whole, parts = _Records(measure, digits), []
+    whole.add(data)
+    for rows in np.split(rng.permutation(n), np.cumsum(sizes)):
+        part = _Records(measure, digits)
+        if rows.size:
+            part.add(data.take(rows))
+        parts.append(part)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batched, "_WAITING", 10)
+        while len(parts) > 1:
+            last = parts.pop(int(rng.integers(len(parts))))
+            parts[int(rng.integers(len(parts)))].merge(last)
+    (one, near), (two, far) = whole.data(data), parts[0].data(data)
+    np.testing.assert_array_equal(one.count, two.count)
+    np.testing.assert_array_equal(one.attributes[0].codes, two.attributes[0].codes)
+    np.testing.assert_array_equal(one.decision, two.decision)
+    np.testing.assert_allclose(near, far, rtol=1e-12)
+    np.testing.assert_allclose(one.weight_square, two.weight_square, rtol=1e-12)
+    assert float(two.count @ two.weight) == pytest.approx(float(data.weight.sum()))
+    # Against plain sums over rows.
+    assert float(two.count * two.weight @ far) == pytest.approx(float(data.weight @ data.features["far"]))

@@ -38,6 +38,7 @@ from evenhand.models.ground import find_ground
 
 EXACT_ROWS = 1 << 20
 DIGITS = 10  # of a distance where there are more rows
+_WAITING = 1 << 17  # records that wait before they are brought together
 
 # From a batch to decisions and distances.
 Measure = Callable[[AuditData], tuple[IntArray, FloatArray]]
@@ -145,8 +146,9 @@ class _Records:
     def __init__(self, measure: Measure, digits: int | None) -> None:
         self._measure, self._digits = measure, digits
         self.differ = 0  # rows on which the model and a column of decisions disagree
-        self._codes: IntArray = np.empty((0, 0), dtype=np.int64)  # (records, keys)
-        self._sums: FloatArray = np.empty((0, 4))  # (records, 4): rows, w, w², w times distance
+        # Codes, shape (records, keys), and sums, shape (records, 4): rows, w, w², w times distance. The first pair has
+        # each record once; others wait until they are as many, so that records are not sorted again for every batch.
+        self._held: list[tuple[IntArray, FloatArray]] = []
 
     def add(self, batch: AuditData) -> None:
         """Measure the rows of one batch."""
@@ -160,27 +162,35 @@ class _Records:
         weight = np.ones(distance.size) if batch.weight is None else batch.weight
         mass = batch.count * weight
         codes = np.column_stack([*(a.codes for a in batch.attributes), outcome, decision, place])
-        self._take(codes, np.column_stack([batch.count, mass, batch.count * weight**2, mass * distance]))
+        self._held.append((codes, np.column_stack([batch.count, mass, batch.count * weight**2, mass * distance])))
+        self._join_some()
 
     def merge(self, other: _Records) -> None:
         """Take the rows of another part."""
         self.differ += other.differ
-        if len(other._codes):
-            self._take(other._codes, other._sums)
+        self._held += other._held
+        self._join_some()
 
-    def _take(self, codes: IntArray, sums: FloatArray) -> None:
-        if len(self._codes):
-            codes, sums = np.vstack([self._codes, codes]), np.vstack([self._sums, sums])
+    def _join_some(self) -> None:
+        waiting = sum(len(codes) for codes, _ in self._held[1:])
+        if waiting and waiting > max(len(self._held[0][0]), _WAITING):
+            self._join()
+
+    def _join(self) -> tuple[IntArray, FloatArray]:
+        """Bring all that is held into records that occur once."""
+        codes, sums = (np.concatenate(parts) for parts in zip(*self._held, strict=True))
         distinct, place = np.unique(codes[:, -1], return_inverse=True)
         keys = [(key, int(key.max()) + 1) for key in codes[:, :-1].T]
         record, used = joint_codes([*keys, (place.astype(np.int64), len(distinct))])
-        self._codes = codes[first_places(record, len(used))]
-        self._sums = np.column_stack([np.bincount(record, weights=term, minlength=len(used)) for term in sums.T])
+        first = codes[first_places(record, len(used))]
+        self._held = [(first, np.column_stack([np.bincount(record, term, len(used)) for term in sums.T]))]
+        return self._held[0]
 
     def data(self, whole: AuditData) -> tuple[AuditData, FloatArray]:
         """Return the records as data, and their distances."""
-        *groups, outcome, decision, place = self._codes.T
-        rows, mass, square, total = self._sums.T
+        codes, sums = self._join()
+        *groups, outcome, decision, place = codes.T
+        rows, mass, square, total = sums.T
         distance = place.astype(np.int64).view(np.float64) if self._digits is None else total / mass
         count = rows.astype(np.int64)
         weighted = whole.weight is not None
