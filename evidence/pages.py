@@ -511,8 +511,11 @@ def cost() -> str:
          f"{r['seconds'] / r['bare_seconds']:.1f}", f"{r['megabytes']:.0f} MB", r.get("load", "–"))
         for a, rows in spark.items() for r in rows
     ]  # fmt: skip
-    absent = [f"{a} with {n:,} rows" for a, rows in local.items() for n in (100_000, 1_000_000, 10_000_000)
-              if n not in {r["rows"] for r in rows}]  # fmt: skip
+    absent = [
+        f"{names.get(a, a)} with {', '.join(f'{n:,}' for n in missing)} rows"
+        for a, rows in local.items()
+        if (missing := [n for n in (100_000, 1_000_000, 10_000_000) if n not in {r["rows"] for r in rows}])
+    ]
     absent += [f"{a} on Spark" for a, rows in spark.items() if not rows]
     out = [
         "## Measured\n\nOn one machine, rows in a Parquet file, read in batches:",
@@ -523,7 +526,7 @@ def cost() -> str:
         out += ["On Spark with two local workers, beside the bare cost of scoring the same rows there:",
                 table(head, on_spark)]  # fmt: skip
     if absent:
-        out.append(f"Not measured: {', '.join(absent)}.")
+        out.append(f"Not measured yet: {'; '.join(absent)}.")
     out += ["## How it grows", _growth(stored["rows"], local), "## A billion rows", _billion(local, stored["machine"])]
     return "\n\n".join([*out, _machine(stored)]) + "\n"
 

@@ -133,7 +133,7 @@ class Rows:
             for start in range(edges[k], edges[k + 1], CHUNK):
                 place = slice(start, min(start + CHUNK, edges[k + 1]))
                 some = self.number[place]
-                columns = _turned(self.X[some])
+                columns = _turned(self.X, some)
                 yield Chunk(place, columns, self.weight[some], _readers(sources, k, columns, some))
 
 
@@ -163,9 +163,9 @@ def set_to(columns: FloatArray, block: Block, level: FloatArray) -> FloatArray:
     return X
 
 
-def _turned(X: FloatArray) -> FloatArray:
-    """Return a matrix turned round, copied in pieces that the cache holds: thrice as fast as all at once."""
-    out = np.empty(X.shape[::-1])
-    for start in range(0, len(X), 512):
-        out[:, start : start + 512] = X[start : start + 512].T
+def _turned(X: FloatArray, rows: IntArray) -> FloatArray:
+    """Return some rows of a matrix turned round, taken in pieces that the cache holds: far faster than all at once."""
+    out = np.empty((X.shape[1], len(rows)))
+    for start in range(0, len(rows), 512):
+        out[:, start : start + 512] = X[rows[start : start + 512]].T
     return out
