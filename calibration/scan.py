@@ -199,8 +199,8 @@ def worlds() -> dict[str, tuple[int, Callable[[int, np.random.Generator], Sample
     return {
         "compas": (400, lambda _, rng: shuffled(compas(), rng), {}),
         "census": (150, lambda _, rng: shuffled(census(), rng), {}),
-        "random attributes": (250, lambda _, rng: random_attributes(rng), {}),
-        "whole audit": (250, lambda _, rng: random_attributes(rng, 3), {}),
+        "random attributes": (200, lambda _, rng: random_attributes(rng), {}),
+        "whole audit": (200, lambda _, rng: random_attributes(rng, 3), {}),
         "designs": (500, lambda i, rng: design(i % 500, rng), {}),
         "planted": (500, lambda i, rng: design(i, rng, planted=True), {}),
         "planted, false discovery rate": (
@@ -208,7 +208,7 @@ def worlds() -> dict[str, tuple[int, Callable[[int, np.random.Generator], Sample
             lambda i, rng: design(i, rng, planted=True),
             {"control": "fdr", "show": 0},
         ),
-        "designs, split": (500, lambda i, rng: design(i, rng), {"split": 0.5}),
+        "designs, split": (200, lambda i, rng: design(i, rng), {"split": 0.5}),
     }
 
 

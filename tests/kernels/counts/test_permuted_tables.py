@@ -116,7 +116,7 @@ def test_enumeration_gives_up_above_its_limit_without_work():
     ],
 )
 def test_draws_follow_the_enumerated_law(monkeypatch, limit, table, strata):
-    monkeypatch.setattr(module, "_NUMPY_LIMIT", limit)
+    monkeypatch.setattr(module, "NUMPY_LIMIT", limit)
     tables, probability = enumerate_tables(table, strata)
     n = 20_000
     drawn = draw_tables(table, strata, n, np.random.default_rng(3))
