@@ -208,10 +208,10 @@ def found() -> dict[str, Any]:
                 best = tool(frame, wrong, i)
                 common = (best.people & people).sum() / max((best.people | people).sum(), 1)
                 # mcgrad does not say which segment it means: passing the bar is enough.
-                counts[name] += best.score >= bars[name] and (common > 0.5 or name == "mcgrad")
+                counts[name] += int(best.score >= bars[name] and (common > 0.5 or name == "mcgrad"))
         rows[f"{depth} conditions, {size} people"] = {"runs": PLANTED, "found": counts}
         print(depth, size, counts, flush=True)
-    return {"bars": bars, "rows": rows}
+    return {"rows": rows}
 
 
 def speed() -> dict[str, Any]:

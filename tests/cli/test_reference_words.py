@@ -21,7 +21,11 @@ def test_a_word_alone_is_for_all_attributes(decisions, tmp_path):
     words = ("--reference", "highest", "--margin", "four-fifths", "--fail-on", "selection_rate:disparity")
     code, found = audit(decisions, tmp_path, *words)
     assert code == 3
-    assert [f["groups"][1] for f in found["findings"] if f["audit"] == "group"] == ["sex=highest", "race=highest", "race=highest"]
+    assert [f["groups"][1] for f in found["findings"] if f["audit"] == "group"] == [
+        "sex=highest",
+        "race=highest",
+        "race=highest",
+    ]
     assert found["plan"]["reference"] == "highest"
     page = (tmp_path / "out" / "report.html").read_text()
     assert "Ratio to the highest" in page

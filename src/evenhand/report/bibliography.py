@@ -151,6 +151,11 @@ SOURCES: dict[str, Source] = {
         "Biometrical Journal 50, 346–363, 2008",
         "https://doi.org/10.1002/bimj.200810425",
     ),
+    "blanchard2008": Source(
+        "G. Blanchard, E. Roquain",
+        "Two simple sufficient conditions for FDR control",
+        "Electronic Journal of Statistics 2, 963–992, 2008",
+    ),
     "tarone1990": Source(
         "R. E. Tarone",
         "A modified Bonferroni method for discrete data",

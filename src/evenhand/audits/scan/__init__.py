@@ -39,6 +39,7 @@ from evenhand.audits.needs import check_independent
 from evenhand.audits.options import complete, record, with_options
 from evenhand.audits.scan.defaults import searched_by_default
 from evenhand.audits.scan.description import Described, describe
+from evenhand.audits.scan.discoveries import reported_rate
 from evenhand.audits.scan.families import check_searchable
 from evenhand.audits.scan.findings import context_of, finding_of
 from evenhand.audits.scan.options import ScanOptions, ScanSetting
@@ -82,6 +83,8 @@ def audit_scan(data: AuditData, asked: ScanOptions) -> AuditResult:
     setting = _prepare(data, asked)
     subgroups = subgroups_of(data, setting.attributes, setting)
     searched = (search if setting.split is None else find_and_confirm)(data, subgroups, setting)
+    if setting.control == "fdr":
+        searched = reported_rate(searched, setting.alpha)
     raw = [found for one in searched for found in _told(one, subgroups, setting)]
     return AuditResult(
         audit="scan",

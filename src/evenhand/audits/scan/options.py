@@ -51,7 +51,7 @@ class ScanOptions(ThreadedOptions):
     control: str = option(
         "family-wise",
         'What the error rate is about. "family-wise": the chance of any false subgroup over everything searched. '
-        '"fdr": the share of false ones among those shown (Benjamini and Hochberg); it finds more and promises less.',
+        '"fdr": the expected share of false ones among those that are reported; it may find more and promises less.',
         words=("family-wise", "fdr"),
     )
     split: float | None = option(

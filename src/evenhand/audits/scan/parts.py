@@ -71,10 +71,7 @@ def find_and_confirm(data: AuditData, subgroups: Subgroups, setting: ScanSetting
         family, between = family_of(one.metric, there, replace(outside, lattice=one.family.lattice), 1)
         found.append(replace(one, family=family, between=between, people=outside.count))
     raw = np.concatenate([np.exp(-one.family.evidence) for one in found])
-    adjusted = np.split(
-        adjust(raw, "bh" if setting.control == "fdr" else "holm"),
-        np.cumsum([one.family.size.size for one in found])[:-1],
-    )
+    adjusted = np.split(adjust(raw, "holm"), np.cumsum([one.family.size.size for one in found])[:-1])
     bar = -math.log(setting.alpha / raw.size) if raw.size else math.inf
     return [replace(one, pvalue=p, critical=bar) for one, p in zip(found, adjusted, strict=True)]
 

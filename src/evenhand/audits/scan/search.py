@@ -12,7 +12,7 @@ from evenhand.arrays import FloatArray, IntArray
 from evenhand.audits.scan.families import Between, family_of
 from evenhand.audits.scan.options import ScanSetting
 from evenhand.audits.scan.subgroups import Subgroups
-from evenhand.inference.multiplicity import adjust, share_out
+from evenhand.inference.multiplicity import share_out
 from evenhand.inference.scan.family import Family
 from evenhand.inference.scan.step_down import could_be_shown, step_down
 from evenhand.intake import AuditData
@@ -54,19 +54,11 @@ def search(data: AuditData, subgroups: Subgroups, setting: ScanSetting) -> list[
     """Search all metrics; p-values are adjusted over all of them."""
     found = [_one(metric, data, subgroups, setting) for metric in setting.metrics]
     if setting.control == "fdr":
-        raw = [np.exp(-one.family.evidence) for one in found]
-        joint = adjust(np.concatenate(raw), "bh")
-        if not joint.size:
-            return found
-        # Intervals of those that are shown have a false coverage rate of alpha at the largest p-value among them.
-        largest = max(float(np.concatenate(raw)[joint <= setting.alpha].max(initial=0.0)), setting.alpha / joint.size)
-        bars = [-math.log(largest)] * len(found)
-    else:
-        block = np.repeat(np.arange(len(found)), [one.pvalue.size for one in found])
-        joint = share_out(np.concatenate([one.pvalue for one in found]), block)
-        bars = [one.critical for one in found]
-    parts = zip(found, _parted(joint, found), bars, strict=True)
-    return [replace(one, pvalue=pvalue, critical=bar) for one, pvalue, bar in parts]
+        return found  # adjusted by what is reported in the end
+    block = np.repeat(np.arange(len(found)), [one.pvalue.size for one in found])
+    joint = share_out(np.concatenate([one.pvalue for one in found]), block)
+    parts = zip(found, _parted(joint, found), strict=True)
+    return [replace(one, pvalue=pvalue) for one, pvalue in parts]
 
 
 def _parted(joint: FloatArray, found: Sequence[Search]) -> list[FloatArray]:
