@@ -32,6 +32,7 @@ from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the workers need the same packages
 
 import numpy as np
 

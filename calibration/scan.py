@@ -204,7 +204,7 @@ def worlds() -> dict[str, tuple[int, Callable[[int, np.random.Generator], Sample
         "designs": (500, lambda i, rng: design(i % 500, rng), {}),
         "planted": (500, lambda i, rng: design(i, rng, planted=True), {}),
         "planted, false discovery rate": (
-            500,
+            150,
             lambda i, rng: design(i, rng, planted=True),
             {"control": "fdr", "show": 0},
         ),

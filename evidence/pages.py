@@ -1303,7 +1303,7 @@ def scanned() -> str:
         "random attributes": "Adult, the model's own decisions, 6 attributes of pure noise",
         "whole audit": "the same with 3 of the attributes, by `evenhand.audit` as it is: group audit and scan together",
         "designs": "500 designs, 5 to 20 attributes, base rates that differ",
-        "designs, split": "the same, once each; found on one half, confirmed on the other",
+        "designs, split": "200 of them; found on one half, confirmed on the other",
         "planted": "500 designs in which one attribute matters: false subgroups without it",
     }
     rows = [
@@ -1340,7 +1340,8 @@ def scanned() -> str:
         + table(("people", "audits", "described", "tested", "at 0.05", "at 0.01", "at 0.001"), rows)
         + f"\n\nWhere one attribute matters, {told['shown']:,} subgroups were reported with {told['intervals']:,} "
         f"intervals; in {told['samples_missed']} of {told['samples']} audits some interval missed its true difference. "
-        f"With the false discovery rate {fdr['shown']:,} were reported; the mean share of false ones was "
+        f"With the false discovery rate, in {fdr['samples']} of these designs, {fdr['shown']:,} were "
+        "reported; the mean share of false ones was "
         f"{fdr['false_share']:.3f}, and {fdr['false']} of them did not name the attribute that matters.\n\n"
         "### Beside other tools\n\n"
         "COMPAS, people who did not offend again, with shuffled errors: subgroups that each tool reports, all of them "
