@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 
+import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import evenhand as eh
@@ -242,8 +244,6 @@ def test_small_subgroups_are_neither_searched_nor_shown():
 
 
 def test_rows_counted_by_an_engine_give_the_same_findings():
-    duckdb = pytest.importorskip("duckdb")
-    pa = pytest.importorskip("pyarrow")
     columns, decision, _ = world()
     outcome = np.random.default_rng(1).integers(0, 2, 4000)
     table = pa.table({**columns, "d": decision, "y": outcome})
