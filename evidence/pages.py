@@ -492,9 +492,18 @@ def benchmarks() -> str:
          f"{r['numbers']['seconds'] / r['bare_read']['seconds']:.1f}")
         for r in whole["rows"]
     ]  # fmt: skip
+    home = json.loads((ROOT / "benchmarks" / "home.json").read_text())
+    fixed = [
+        (r["what"], f"{r['ours']:.3f} s", r["baseline"], f"{r['theirs']:.3f} s", f"{r['ours'] / r['theirs']:.1f}")
+        for r in home["rows"]
+    ]
     return (
         table(("what", "peer", "ours", "peer's", "ratio"), rows)
-        + f"\n\n{_machine(stored)}\n\n## A whole audit\n\n"
+        + f"\n\n{_machine(stored)}\n\n## What does not depend on the question\n\n"
+        + "Seconds of processor time for starting, for text labels and for a small group among large ones, each beside "
+        "a plain baseline measured in the same run; the ratio is ours over the baseline.\n\n"
+        + table(("what", "ours", "baseline", "baseline's", "ratio"), fixed)
+        + f"\n\n`python benchmarks/home.py`. {_machine(home)}\n\n## A whole audit\n\n"
         + "The default audit of a CSV file of predictions with scores and two attributes, each in a fresh process with "
         "Python's start. Drawing the report costs seconds that do not depend on the rows; `evenhand audit` begins them "
         "on a second core while it reads.\n\n"
