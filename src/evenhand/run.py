@@ -136,9 +136,10 @@ def perform(
         data.batches.progress = progress
     if model is not None and (data.features or data.batches is not None):
         model = audited_model(model, data)
-        data, scored = decided(data, model)
-        rows = data if data.batches is None else data.batches.sample(ASKED_ROWS, seed=0)
-        notes += [*model.notes, *scored, training_rows(model, rows)]
+        notes += model.notes
+        if any(AUDITS[name].of_decisions for name in plan.audits):
+            data, scored = decided(data, model)
+            notes += scored
     _check_request(plan, data)
     # One thread of linear algebra per worker: more fight for the same cores, and the sums would depend on their number.
     with threadpool_limits(limits=1, user_api="blas"):
@@ -152,6 +153,10 @@ def perform(
     if len(failed) == len(results):
         raise failed[0]
     told = [r if isinstance(r, AuditResult) else _failed(name, r) for name, r in zip(plan.audits, results, strict=True)]
+    if isinstance(model, AuditedModel):
+        # Asked last, because the audits draw rows on their first walk over those that stay where they are.
+        rows = data if data.batches is None else data.batches.sample(ASKED_ROWS, seed=0)
+        notes.append(training_rows(model, rows))
     return _settled(plan, told, _describe(data, notes))
 
 

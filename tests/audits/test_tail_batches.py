@@ -91,6 +91,23 @@ def test_numbers_are_those_of_rows_in_memory(
         assert told.to_dict() == numbers(seen.to_dict())
 
 
+@pytest.mark.parametrize(("first", "walks"), [(20_000, 1), (1, 2)])
+def test_one_walk_is_enough_where_the_first_rows_show_how_groups_are_recorded(
+    table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch, first: int, walks: int
+) -> None:
+    monkeypatch.setattr("evenhand.audits.tail.flipped.ASKED_ROWS", first)
+    source = duckdb.from_df(table)
+    data = eh.read(source, **ROWS, rows="batches")
+    assert data.batches is not None
+    folded: list[Any] = []
+    fold = data.batches.fold
+    monkeypatch.setattr(data.batches, "fold", lambda make: folded.append(make) or fold(make))
+    kept = eh.audit_tail(eh.read(source, **ROWS, rows="keep"), model=crossed, rng=0)
+    batched = eh.audit_tail(data, model=crossed, rng=0)
+    assert len(folded) == walks
+    assert [f.to_dict() for f in batched] == [numbers(f.to_dict()) for f in kept]
+
+
 def test_many_changes_are_counted_in_bins_within_their_bound(
     table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,8 +19,9 @@ import evenhand as eh
 from evenhand.audits.projection import batched
 from evenhand.audits.tail import changes
 from evenhand.errors import DataError, UsageError
-from evenhand.intake.batches import LocalBatches, _Sample, batches_of
+from evenhand.intake.batches import LocalBatches, batches_of, pieces
 from evenhand.intake.engines.spark_batches import MOST_PARTS
+from evenhand.intake.row_sample import RowSample
 from evenhand.models.adapter import ASKED_ROWS
 from evenhand.run import BINS
 
@@ -205,13 +206,80 @@ def test_a_sample_does_not_depend_on_division_or_order(sizes: list[int], seed: i
     assert_same_rows(whole, LocalBatches.of(data.take(order), sizes[0]).sample(wanted, seed=seed))
     summaries = []
     for part in np.split(order, np.cumsum(sizes)[:-1]):
-        summary = _Sample(wanted, seed)
+        summary = RowSample(wanted, seed)
         summary.add(data.take(part))
         summaries.append(summary)
     while len(summaries) > 1:  # merged in any shape
         last = summaries.pop(int(rng.integers(len(summaries))))
         summaries[int(rng.integers(len(summaries)))].merge(last)
-    assert_same_rows(whole, summaries[0].drawn())
+    assert_same_rows(whole, summaries[0].drawn(wanted))
+
+
+def counted_walks(data: eh.AuditData, size: int) -> tuple[LocalBatches, list[int]]:
+    walks: list[int] = []
+
+    def read() -> Any:
+        walks.append(1)
+        return pieces(data, size)
+
+    return LocalBatches(read, int(data.count.sum()), [*data.features]), walks
+
+
+class Rows:
+    """How many rows there are."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+
+    def add(self, batch: eh.AuditData) -> None:
+        self.rows += int(batch.count.sum())
+
+    def merge(self, other: Rows) -> None:
+        self.rows += other.rows
+
+
+def test_rows_are_drawn_on_the_first_walk_and_are_those_of_a_walk_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenhand.intake.batches.DRAWN_ROWS", 500)
+    rng = np.random.default_rng(3)
+    n = 40_000
+    data = eh.AuditData.from_arrays(
+        decision=rng.integers(0, 2, n), groups={"g": rng.integers(0, 2, n)}, features={"x": rng.normal(size=n)}
+    )
+    batches, walks = counted_walks(data, 3000)
+    assert batches.fold(Rows).rows == n
+    drawn = {rows: batches.sample(rows, seed=0) for rows in (500, 40)}
+    assert len(walks) == 1
+    for rows, sample in drawn.items():
+        assert_same_rows(sample, batches_of(data).sample(rows, seed=0))
+        assert sample.rows.rows_used == rows
+    assert_same_rows(batches.sample(600, seed=0), batches_of(data).sample(600, seed=0))  # more than were drawn
+    assert len(walks) == 2
+    assert_same_rows(batches.sample(500, seed=7), batches_of(data).sample(500, seed=7))  # others than were drawn
+    assert len(walks) == 3
+
+
+def test_rows_are_drawn_again_where_equal_ones_leave_too_few_below_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenhand.intake.batches.DRAWN_ROWS", 500)
+    x = np.arange(40_000) % 900  # each content at least 44 times
+    data = eh.AuditData.from_arrays(decision=x % 2, groups={"g": x % 3}, features={"x": x})
+    batches, walks = counted_walks(data, 3000)
+    assert batches.fold(Rows).rows == 40_000
+    assert_same_rows(batches.sample(500, seed=0), batches_of(data).sample(500, seed=0))
+    assert len(walks) == 3
+
+
+def test_a_part_holds_little_more_than_its_share_of_a_sample() -> None:
+    rng = np.random.default_rng(4)
+    data = eh.AuditData.from_arrays(
+        decision=rng.integers(0, 2, 20_000),
+        groups={"g": np.arange(20_000) % 2},
+        features={"x": rng.normal(size=20_000)},
+    )
+    part = RowSample.sparing(1000, 0, of=200_000)()  # a tenth of the rows
+    part.add(data)
+    held = part.drawn(1000).count.size
+    assert 70 < held < 180  # 124 are expected below the bound
+    assert not part.holds(1000)
 
 
 def test_a_sample_is_a_fair_one() -> None:

@@ -63,6 +63,11 @@ class Audit:
     evidence: tuple[str, ...] = ()  # classes of its `evidence.py` that its evidence is made of, the fullest first
 
     @property
+    def of_decisions(self) -> bool:
+        """Whether it works on decisions or scores, which a model makes where the data have none."""
+        return not {needs.decisions_or_scores, needs.decisions_or_probabilities}.isdisjoint(self.needs)
+
+    @property
     def function(self) -> Callable[..., AuditResult]:
         """The public function."""
         made: Callable[..., AuditResult] = getattr(import_module(f"{__package__}.{self.name}"), f"audit_{self.name}")

@@ -8,19 +8,23 @@ summaries with `merge`, and gives the same answer for any division and any order
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenhand.errors import DataError
 from evenhand.intake.progress import Tell, paced
-from evenhand.kernels.shared.row_hash import WordArray, mix, row_hash, unit_interval
+from evenhand.intake.row_sample import RowSample
 
 # Rows of one batch: large enough for a model to be fast, small enough for any memory.
 BATCH_ROWS = 65_536
+
+# So many rows are drawn by their content while the rows are walked over for the first time: most audits that let rows
+# stay where they are ask for some of them, and a walk of its own would cost as much as letting the model score.
+DRAWN_ROWS = 50_000
+_DRAWN_SEED = 0
 
 
 class Summary(Protocol):
@@ -60,16 +64,16 @@ class Batches(ABC):
     def __init__(self, rows: int, features: Sequence[str]) -> None:
         self.rows = rows
         self.features = tuple(features)
-        self._drawn: dict[tuple[int, int], Any] = {}
+        self._drawn: dict[int, RowSample] = {}  # by seed
+        self._samples: dict[tuple[int, int], Any] = {}  # by rows and seed
 
     @property
     def plain(self) -> Batches:
         """The rows as they were read, without what a model made of them."""
         return self
 
-    @abstractmethod
     def fold(self, make: Callable[[], S]) -> S:
-        """Add up all batches where the rows are.
+        """Add up all batches where the rows are; the first time, some rows are drawn in the same walk.
 
         Parameters
         ----------
@@ -81,6 +85,29 @@ class Batches(ABC):
         Summary
             One that has taken all rows.
         """
+        if _DRAWN_SEED in self._drawn:
+            return self._walk(make)
+        both = self._walk(partial(_Both, make, RowSample.sparing(DRAWN_ROWS, _DRAWN_SEED, of=self.rows)))
+        self._drawn[_DRAWN_SEED] = both.second
+        return both.first
+
+    @abstractmethod
+    def _walk(self, make: Callable[[], S]) -> S:
+        """Walk over all batches once."""
+
+    def first(self, rows: int) -> Any:
+        """Return some rows that are quickly at hand; which ones is left to where they are.
+
+        Parameters
+        ----------
+        rows : int
+            How many, at most.
+
+        Returns
+        -------
+        AuditData
+        """
+        return self.sample(rows, seed=_DRAWN_SEED)
 
     def sample(self, rows: int, *, seed: int) -> Any:
         """Return some rows, the same for any division and any order.
@@ -100,9 +127,15 @@ class Batches(ABC):
         AuditData
             Records in the order of their hashes; equal rows are one record that counts them.
         """
-        if (rows, seed) not in self._drawn:
-            self._drawn = {(rows, seed): self.fold(partial(_Sample, rows, seed)).drawn()}
-        return self._drawn[rows, seed]
+        if (rows, seed) not in self._samples:
+            held = self._drawn.get(seed)
+            if held is None or not held.holds(rows):
+                held = self._walk(RowSample.sparing(rows, seed, of=self.rows))
+            if not held.holds(rows):  # many rows are equal, so that those with small hashes are few
+                held = self._walk(partial(RowSample, rows, seed))
+            self._drawn[seed] = held
+            self._samples = {(rows, seed): held.drawn(rows)}
+        return self._samples[rows, seed]
 
 
 class LocalBatches(Batches):
@@ -127,8 +160,12 @@ class LocalBatches(Batches):
         """Divide rows in memory into batches of `size` records."""
         return cls(partial(pieces, data, size), int(data.count.sum()), [*data.features])
 
-    def fold(self, make: Callable[[], S]) -> S:
-        """Add up all batches, one after the other."""
+    def first(self, rows: int) -> Any:
+        """Return rows of the first batch that has any."""
+        some = next((batch for batch in self._read() if batch.count.size), None)
+        return super().first(rows) if some is None else some.records(np.arange(min(rows, some.count.size)))
+
+    def _walk(self, make: Callable[[], S]) -> S:
         return add_up(make(), paced(self._read(), self.rows, self.progress))
 
 
@@ -183,7 +220,14 @@ class ChangedBatches(Batches):
 
     def fold(self, make: Callable[[], S]) -> S:
         """Add up the changed batches where the rows are."""
+        return self._walk(make)
+
+    def _walk(self, make: Callable[[], S]) -> S:
         return self._batches.fold(partial(_Changed, make, self._change)).summary
+
+    def first(self, rows: int) -> Any:
+        """Return some rows that are quickly at hand, changed."""
+        return self._change(self._batches.first(rows))
 
     def sample(self, rows: int, *, seed: int) -> Any:
         """Return some rows, changed; which ones is known before the change."""
@@ -206,6 +250,23 @@ class _Changed(Generic[S]):
         self.summary.merge(other.summary)
 
 
+class _Both(Generic[S]):
+    """Two summaries that take the same batches."""
+
+    def __init__(self, first: Callable[[], S], second: Callable[[], RowSample]) -> None:
+        self.first, self.second = first(), second()
+
+    def add(self, batch: Any) -> None:
+        """Add a batch to both."""
+        self.first.add(batch)
+        self.second.add(batch)
+
+    def merge(self, other: _Both[S]) -> None:
+        """Take what another pair has taken."""
+        self.first.merge(other.first)
+        self.second.merge(other.second)
+
+
 class _OneBatch(Batches):
     """Rows in memory."""
 
@@ -214,7 +275,10 @@ class _OneBatch(Batches):
         self._data = data
 
     def fold(self, make: Callable[[], S]) -> S:
-        """Take all rows at once."""
+        """Take all rows at once; they are at hand, so that none are drawn in advance."""
+        return self._walk(make)
+
+    def _walk(self, make: Callable[[], S]) -> S:
         summary = make()
         summary.add(self._data)
         return summary
@@ -230,76 +294,3 @@ def pieces(data: Any, size: int) -> Iterator[Any]:
     """Divide rows in memory into batches of so many records."""
     for start in range(0, data.count.size, size):
         yield data.records(np.arange(start, min(start + size, data.count.size)))
-
-
-def content(batch: Any) -> Mapping[str, NDArray[Any]]:
-    """Return all that the source says of each record of a batch, by name, for `row_hash`.
-
-    What a model said of a row is no part of it: it follows from the rest, and may differ in the last digit with the
-    rows that the model was asked about together.
-    """
-    known: dict[str, NDArray[Any]] = {f"feature:{name}": values for name, values in batch.features.items()}
-    for attribute in batch.attributes:
-        known[f"group:{attribute.name}"] = np.array(attribute.labels, dtype=object)[attribute.codes]
-    known |= {f"number:{name}": values for name, values in batch.continuous.items()}
-    if batch.strata is not None:
-        known["strata"] = np.array(batch.strata.labels, dtype=object)[batch.strata.codes]
-    for role in ("outcome", "decision", "score", "weight"):
-        values = getattr(batch, role)
-        if values is not None and role in batch.columns:
-            known[role] = values
-    return known
-
-
-class _Sample:
-    """The distinct rows with the smallest hashes, and how often each occurs.
-
-    A content that is among the smallest of all rows is among the smallest of each part in which it occurs, so that
-    its number is exact although most rows are forgotten.
-    """
-
-    def __init__(self, rows: int, seed: int) -> None:
-        self._rows = rows
-        self._seed = seed
-        self._words: WordArray = np.empty(0, dtype=np.uint64)  # increasing
-        self._data: Any = None  # one record for each of them, which counts the rows
-
-    def add(self, batch: Any) -> None:
-        """Take the rows of one batch."""
-        words = row_hash(content(batch), self._seed)
-        if self._words.size == self._rows and self._rows:
-            near = np.flatnonzero(words <= self._words[-1])
-            words, batch = words[near], batch.records(near)
-        self._take(words, batch)
-
-    def merge(self, other: _Sample) -> None:
-        """Take what another sample of the same size and seed holds."""
-        if other._data is not None:
-            self._take(other._words, other._data)
-
-    def _take(self, words: WordArray, batch: Any) -> None:
-        size = self._words.size
-        distinct, first, place = np.unique(np.concatenate([self._words, words]), return_index=True, return_inverse=True)
-        counts = batch.count if self._data is None else np.concatenate([self._data.count, batch.count])
-        total = np.zeros(distinct.size, dtype=np.int64)
-        np.add.at(total, place, counts)
-        kept, self._words = first[: self._rows], distinct[: self._rows]
-        if self._data is not None:
-            old = kept < size
-            both = [self._data.records(kept[old]), batch.records(kept[~old] - size)]
-            batch = both[0].joined(both)
-            kept = np.argsort(np.concatenate([np.flatnonzero(old), np.flatnonzero(~old)]))
-        self._data = batch.records(kept, count=total[: self._rows])
-
-    def drawn(self) -> Any:
-        """Return the rows drawn: all that are held, or evenly spaced ones of them where there are more than asked."""
-        counts = self._data.count
-        held = int(counts.sum())
-        if held <= self._rows:
-            return self._data
-        begin = float(unit_interval(mix(np.array([self._seed], dtype=np.uint64)))[0])
-        places = ((np.arange(self._rows) + begin) * (held / self._rows)).astype(np.int64)
-        record = np.searchsorted(np.cumsum(counts), np.minimum(places, held - 1), side="right")
-        drawn = np.bincount(record, minlength=counts.size)
-        some = np.flatnonzero(drawn)
-        return self._data.records(some, count=drawn[some])

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy import special
@@ -268,8 +268,7 @@ def audited_model(model: Any, data: AuditData, *, positive: Any = None, threshol
         if positive is None and threshold is None:
             return model
         model = model.outer
-    # Rows that stay where they are: some of them show what the model takes and whether it agrees with the data.
-    rows = data if data.batches is None else data.batches.sample(ASKED_ROWS, seed=0)
+    rows = _shown(model, data)
     known: dict[str, Any] = {"labels": data.labels, "types": data.feature_types}
     known |= {"numeric_outcome": data.outcome_kind == "numeric", "positive": positive, "threshold": threshold}
     made = _asked(_all_categories(adapt(model, rows.features, **known), data), rows.features)
@@ -287,6 +286,19 @@ def audited_model(model: Any, data: AuditData, *, positive: Any = None, threshol
         notes = (*notes, f"They were compared on {rows.rows.rows_used:,} rows, drawn by their content.")
     answers = Answers(columns=data.features, score=score, decision=decision)
     return replace(made, seen=answers if data.batches is None else None, notes=(*made.notes, *notes))
+
+
+def _shown(model: Any, data: AuditData) -> AuditData:
+    """Return the rows that show what the model takes and whether it agrees with the data.
+
+    Of rows that stay where they are, any will do for an estimator when nothing says what was decided: it names its
+    classes, and no number depends on which rows it is shown. A function's scores are judged by their range.
+    """
+    if data.batches is None:
+        return data
+    if data.decision is None and data.score is None and hasattr(model, "predict"):
+        return cast(AuditData, data.batches.first(ASKED_ROWS))
+    return cast(AuditData, data.batches.sample(ASKED_ROWS, seed=0))
 
 
 def _all_categories(model: AuditedModel, data: AuditData) -> AuditedModel:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from evenhand.arrays import FloatArray, IntArray
 from evenhand.intake.data import AuditData
+from evenhand.kernels.shared.row_hash import row_hash
 from evenhand.models.audited import AuditedModel
 from evenhand.models.gradient_sklearn import is_sklearn
 
@@ -106,10 +107,9 @@ def _constant_error(y: FloatArray, binary: bool) -> float:
 
 
 def _some_rows(data: AuditData) -> IntArray:
-    """Choose rows, in an order that does not depend on theirs: sorted by content."""
+    """Choose rows, in an order that does not depend on theirs: sorted by outcome and by the hash of their content."""
     assert data.outcome is not None
-    keys = [np.unique(np.asarray(c).astype(str), return_inverse=True)[1].reshape(-1) for c in data.features.values()]
-    order = np.lexsort((*keys, data.outcome))
+    order = np.lexsort((row_hash(data.features, 0), data.outcome))
     return np.asarray(order[np.linspace(0, len(order) - 1, min(len(order), MOST_ROWS)).astype(np.int64)])
 
 

@@ -16,7 +16,8 @@ from evenhand.audits.individual.region import Box
 from evenhand.audits.individual.totals import Totals
 from evenhand.errors import DataError, EvenhandError
 from evenhand.intake import AuditData
-from evenhand.intake.batches import BATCH_ROWS, content
+from evenhand.intake.batches import BATCH_ROWS
+from evenhand.intake.row_sample import content
 from evenhand.kernels.shared.row_hash import row_hash
 from evenhand.models.gradient_view import ModelView
 from evenhand.similarity.metric import FairMetric

@@ -39,6 +39,7 @@ from evenhand.models.ground import find_ground
 EXACT_ROWS = 1 << 20
 DIGITS = 10  # of a distance where there are more rows
 _WAITING = 1 << 17  # records that wait before they are brought together
+_TRIAL_ROWS = 1_000  # that show how the distances of a model are found
 
 # From a batch to decisions and distances.
 Measure = Callable[[AuditData], tuple[IntArray, FloatArray]]
@@ -81,10 +82,13 @@ def find_records(
 
 def _by_model(data: AuditData, model: AuditedModel, how: Distances, seed: int) -> tuple[AuditData, Boundary]:
     assert data.batches is not None
+    # In one walk, in which the rows are drawn that show how the model's distances are found.
+    spread = data.batches.plain.fold(_Spread) if how.scale in ("std", "range") else None
     shown = data.batches.sample(ASKED_ROWS, seed=0)
     names = input_names(model, shown, how)
     columns = {n: shown.features[n] for n in names}
-    trial = boundary_distance(model, columns, how, count=shown.count, seed=seed)
+    some = {n: column[:_TRIAL_ROWS] for n, column in columns.items()}
+    trial = boundary_distance(model, some, how, count=shown.count[:_TRIAL_ROWS], seed=seed)
     drawn = hasattr(final_step(model.source)[1], "drawn_members") and model.choose is not None
     if trial.method == "search" or drawn:
         # A search walks from row to row, and a drawn member depends on its place: both need rows side by side.
@@ -97,9 +101,9 @@ def _by_model(data: AuditData, model: AuditedModel, how: Distances, seed: int) -
         )
         return shown, replace(boundary, warnings=(*boundary.warnings, warning))
     moves = how
-    if how.scale in ("std", "range"):
-        spread = data.batches.plain.fold(partial(_Spread, find_ground(model, columns, how.categorical).moving))
-        moves = replace(how, scale=tuple(spread.unit(str(how.scale)).tolist()))
+    if spread is not None:
+        moving = find_ground(model, columns, how.categorical).moving
+        moves = replace(how, scale=tuple(spread.unit(str(how.scale), moving).tolist()))
     # The model is asked here, so that it need not have decided before.
     made, far = _records(data, data.batches.plain, partial(_model_distance, model, names, moves, seed))
     measured = replace(trial, distance=far, decision=np.asarray(made.decision), towards=None)
@@ -212,28 +216,41 @@ class _Records:
 
 
 class _Spread:
-    """Mean, spread and range of some columns."""
+    """Mean, spread and range of the columns of numbers."""
 
-    def __init__(self, names: Sequence[str]) -> None:
-        self._names = tuple(names)
+    def __init__(self) -> None:
+        self._names: tuple[str, ...] = ()
         self._rows = 0.0
         # (columns,): mean, sum of squares around it, smallest and largest value.
-        self._mean, self._square = np.zeros(len(names)), np.zeros(len(names))
-        self._low, self._high = np.full(len(names), np.inf), np.full(len(names), -np.inf)
+        self._mean = self._square = np.zeros(0)
+        self._low = self._high = np.zeros(0)
 
     def add(self, batch: AuditData) -> None:
         """Take the rows of one batch."""
-        rows = np.column_stack([np.asarray(batch.features[n], dtype=np.float64) for n in self._names])
+        numbers = {n: c for n, c in batch.features.items() if c.dtype.kind in "biuf"}
+        rows = np.column_stack([np.asarray(column, dtype=np.float64) for column in numbers.values()])
         mean = np.average(rows, axis=0, weights=batch.count)
         square = batch.count @ (rows - mean) ** 2
-        self._take(float(batch.count.sum()), mean, square, rows.min(axis=0), rows.max(axis=0))
+        self._take(tuple(numbers), float(batch.count.sum()), mean, square, rows.min(axis=0), rows.max(axis=0))
 
     def merge(self, other: _Spread) -> None:
         """Take the rows of another part."""
         if other._rows:
-            self._take(other._rows, other._mean, other._square, other._low, other._high)
+            self._take(other._names, other._rows, other._mean, other._square, other._low, other._high)
 
-    def _take(self, rows: float, mean: FloatArray, square: FloatArray, low: FloatArray, high: FloatArray) -> None:
+    def _take(
+        self,
+        names: tuple[str, ...],
+        rows: float,
+        mean: FloatArray,
+        square: FloatArray,
+        low: FloatArray,
+        high: FloatArray,
+    ) -> None:
+        if not self._rows:
+            self._names, self._rows = names, rows
+            self._mean, self._square, self._low, self._high = mean, square, low, high
+            return
         # Means and squares of two parts, without large sums that cancel (Chan, Golub and LeVeque 1983).
         total, gap = self._rows + rows, mean - self._mean
         self._square = self._square + square + gap**2 * (self._rows * rows / total)
@@ -241,7 +258,7 @@ class _Spread:
         self._rows = total
         self._low, self._high = np.minimum(self._low, low), np.maximum(self._high, high)
 
-    def unit(self, scale: str) -> FloatArray:
-        """Return the standard deviation or the range of each column, 1 where it is 0."""
+    def unit(self, scale: str, names: Sequence[str]) -> FloatArray:
+        """Return the standard deviation or the range of some columns, 1 where it is 0."""
         spread = np.sqrt(self._square / self._rows) if scale == "std" else self._high - self._low
-        return np.where(spread > 0, spread, 1.0)
+        return np.where(spread > 0, spread, 1.0)[[self._names.index(name) for name in names]]

@@ -16,7 +16,8 @@ import numpy as np
 
 from evenhand.arrays import BoolArray, IntArray
 from evenhand.intake import AuditData
-from evenhand.intake.batches import Batches, content
+from evenhand.intake.batches import Batches
+from evenhand.intake.row_sample import content
 from evenhand.kernels.shared.row_hash import WordArray, row_hash
 
 _EVERY = np.uint64(2**64 - 1)

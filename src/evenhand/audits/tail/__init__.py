@@ -59,7 +59,7 @@ from evenhand.audits.tail.findings import (
     level_finding,
     refused,
 )
-from evenhand.audits.tail.flipped import Flipped, changes_of, flips
+from evenhand.audits.tail.flipped import Asked, ask_both_ways
 from evenhand.audits.tail.group_tail import GroupTail, Request, tail_of
 from evenhand.audits.tail.mean_findings import mean_findings
 from evenhand.audits.tail.options import TailOptions, TailSetting
@@ -108,11 +108,8 @@ def audit_tail(data: AuditData, asked: TailOptions) -> AuditResult:
     check_independent(data, "The tail audit")
     scorer, setting, attributes = _prepare(data, asked)
     raw: list[Raw] = []
-    for one, values in zip(attributes, flips(data, attributes, asked.flip), strict=True):
-        if isinstance(values, str):
-            raw.extend(refused(data, one, setting, values))
-            continue
-        raw.extend(_questions(data, one, Flipped(scorer, one, values, setting.favourable), setting))
+    for one, both in zip(attributes, ask_both_ways(data, attributes, scorer, asked.flip, setting), strict=True):
+        raw.extend(refused(data, one, setting, both) if isinstance(both, str) else _questions(data, one, both, setting))
     generator = setting.generator if isinstance(setting.generator, str) else type(setting.generator).__name__
     return AuditResult(
         audit="tail",
@@ -122,11 +119,9 @@ def audit_tail(data: AuditData, asked: TailOptions) -> AuditResult:
     )
 
 
-def _questions(data: AuditData, attribute: Attribute, flipped: Flipped, options: TailSetting) -> Iterator[Raw]:
+def _questions(data: AuditData, attribute: Attribute, both: Asked, options: TailSetting) -> Iterator[Raw]:
     """Ask each pair of groups: who is treated worse at worst, and how badly each."""
-    b = attribute.labels.index(options.reference[attribute.name])
-    pairs = [(a, b) for a in range(len(attribute.labels)) if a != b]
-    asked = changes_of(data, attribute, flipped, [both for pair in pairs for both in (pair, pair[::-1])], options)
+    asked = both.changes
     # The last bits of a prediction may depend on the rows beside it.
     if all(changes.largest <= 1e-12 for changes in asked.values()):
         rows = sum(changes.rows for changes in asked.values())
@@ -146,7 +141,7 @@ def _questions(data: AuditData, attribute: Attribute, flipped: Flipped, options:
         k=options.k,
         printed=options.printed,
     )
-    for a, _ in pairs:
+    for a, b in both.pairs:
         smaller = min(asked[a, b].rows, asked[b, a].rows)
         horizon = chosen_horizon(smaller) if options.horizon is None else options.horizon
         found = []
@@ -159,7 +154,7 @@ def _questions(data: AuditData, attribute: Attribute, flipped: Flipped, options:
                 continue
             generated = _as_printed if options.generate == "printed" else _extended
             people = partial(_members, data, attribute.name, own)
-            found.append(generated(group, people, partial(flipped.change, other), horizon, options))
+            found.append(generated(group, people, partial(both.flipped.change, other), horizon, options))
         for measure in options.asked_for:
             if measure == "ecd":
                 yield difference_finding(found[0], found[1], horizon, options)

@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from evenhand.arrays import FloatArray
 from evenhand.audits.tail.changes import Changes
 from evenhand.audits.tail.options import TailSetting
+from evenhand.errors import DataError
 from evenhand.intake import Attribute, AuditData
 from evenhand.intake.batches import batches_of
 from evenhand.models import AuditedModel
+from evenhand.models.adapter import ASKED_ROWS
 from evenhand.models.counterfactual import Columns, Flip, flip_values, recorded_as
 from evenhand.summaries import group_sizes
 
@@ -48,15 +50,108 @@ class Flipped:
         return after - before
 
 
-def changes_of(
-    data: AuditData, attribute: Attribute, flipped: Flipped, pairs: Sequence[Pair], options: TailSetting
-) -> dict[Pair, Changes]:
-    """Return the changes of each group's members, all kept where the rows are in memory."""
-    sizes: list[int | None] = [None] * len(attribute.labels)
-    if data.batches is not None:
-        sizes = [int(n) for n in group_sizes(data, attribute)]
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """One attribute, asked about both ways."""
+
+    flipped: Flipped
+    pairs: tuple[Pair, ...]  # each group and the reference
+    changes: Mapping[Pair, Changes]  # also of the reference's members, recorded as each group
+
+
+def ask_both_ways(
+    data: AuditData, attributes: Sequence[Attribute], scorer: AuditedModel, flip: Flip | None, options: TailSetting
+) -> list[Asked | str]:
+    """Ask about the members of each group as they are and as members of another, for each attribute.
+
+    Rows that stay where they are are walked over once: what the records of each group look like is taken from the rows
+    that are first at hand and looked at again in the walk. Where it is different for all rows, they are walked over
+    again.
+
+    Parameters
+    ----------
+    data : AuditData
+        With rows in memory, or batches.
+    attributes : sequence of Attribute
+        Of the data.
+    scorer : AuditedModel
+        Which is asked.
+    flip : Flip, optional
+        What is different in the records of another group, where the columns do not say it.
+    options : TailSetting
+        What the audit is asked.
+
+    Returns
+    -------
+    list of Asked or str
+        One for each attribute, or why nothing says which group it is. The changes of all rows in memory are kept.
+    """
+    rows = batches_of(data).plain
+    names = {a.name: _recording(a.name, rows.features, flip) for a in attributes}
+
+    def faces(told: Sequence[Values | str]) -> list[Flipped | str]:
+        each = zip(attributes, told, strict=True)
+        return [v if isinstance(v, str) else Flipped(scorer, a, v, options.favourable) for a, v in each]
+
+    if data.batches is None:
+        flipped = faces([flip_values(data.features, a.name, a.labels, a.codes, flip) for a in attributes])
+        walk = rows.fold(partial(_Walk, {}, _makers(data, flipped, options)))
+    else:
+        recorded = _Recorded(names)
+        recorded.add(rows.first(ASKED_ROWS))
+        try:
+            flipped = faces(_flips(recorded, attributes, rows.features, flip))
+        except DataError:  # a group is not among the first rows, or its records differ: all rows say which
+            recorded = rows.fold(partial(_Recorded, names))
+            flipped = faces(_flips(recorded, attributes, rows.features, flip))
+        walk = rows.fold(partial(_Walk, names, _makers(data, flipped, options)))
+        if walk.recorded.rows != recorded.rows:
+            flipped = faces(_flips(walk.recorded, attributes, rows.features, flip))
+            walk = rows.fold(partial(_Walk, {}, _makers(data, flipped, options)))
+    return [
+        face if isinstance(face, str) else Asked(face, _pairs(face.attribute, options), walk.changes[i].changes)
+        for i, face in enumerate(flipped)
+    ]
+
+
+def _makers(
+    data: AuditData, flipped: Sequence[Flipped | str], options: TailSetting
+) -> dict[int, Callable[[], _PairChanges]]:
+    """Return what makes the changes of each attribute that can be asked about, by its place."""
     cuts = (0.0, options.margin or 0.0)
-    return batches_of(data).plain.fold(partial(_PairChanges, flipped, tuple(pairs), tuple(sizes), cuts)).changes
+    out: dict[int, Callable[[], _PairChanges]] = {}
+    for i, face in enumerate(flipped):
+        if not isinstance(face, str):
+            pairs = _pairs(face.attribute, options)
+            kept = data.batches is None  # all changes, however many
+            sizes = [None if kept else int(n) for n in group_sizes(data, face.attribute)]
+            out[i] = partial(_PairChanges, face, (*pairs, *(pair[::-1] for pair in pairs)), sizes, cuts)
+    return out
+
+
+def _pairs(attribute: Attribute, options: TailSetting) -> tuple[Pair, ...]:
+    reference = attribute.labels.index(options.reference[attribute.name])
+    return tuple((own, reference) for own in range(len(attribute.labels)) if own != reference)
+
+
+class _Walk:
+    """The changes of the pairs of some attributes, and what the records of each group look like."""
+
+    def __init__(self, names: Mapping[str, tuple[str, ...]], makers: Mapping[int, Callable[[], _PairChanges]]) -> None:
+        self.recorded = _Recorded(names)
+        self.changes = {i: make() for i, make in makers.items()}
+
+    def add(self, batch: AuditData) -> None:
+        """Take the rows of one batch."""
+        self.recorded.add(batch)
+        for changes in self.changes.values():
+            changes.add(batch)
+
+    def merge(self, other: _Walk) -> None:
+        """Take the rows of another part."""
+        self.recorded.merge(other.recorded)
+        for i, changes in self.changes.items():
+            changes.merge(other.changes[i])
 
 
 class _PairChanges:
@@ -83,18 +178,21 @@ class _PairChanges:
             changes.merge(other.changes[pair])
 
 
-def flips(data: AuditData, attributes: Sequence[Attribute], flip: Flip | None) -> list[Values | str]:
+def _flips(
+    recorded: _Recorded,
+    attributes: Sequence[Attribute],
+    features: Sequence[str],
+    flip: Flip | None,
+) -> list[Values | str]:
     """Return what each group's records look like in the columns that say which group it is, or why nothing does."""
-    if data.batches is None:
-        return [flip_values(data.features, a.name, a.labels, a.codes, flip) for a in attributes]
-    names = {a.name: _recording(a.name, data.batches.features, flip) for a in attributes}
-    seen = data.batches.plain.fold(partial(_Recorded, names)).rows
-    blank: dict[str, NDArray[Any]] = {name: np.empty(0) for name in data.batches.features}
+    blank: dict[str, NDArray[Any]] = {name: np.empty(0) for name in features}
     told = []
     for a in attributes:
-        lines = [(code, *values) for code, kinds in sorted(seen[a.name].items()) for values in kinds]
+        lines = [(code, *values) for code, kinds in sorted(recorded.rows[a.name].items()) for values in kinds]
         codes = np.array([line[0] for line in lines], dtype=np.int64)
-        columns = {n: np.array([line[1 + j] for line in lines], dtype=object) for j, n in enumerate(names[a.name])}
+        columns = {
+            n: np.array([line[1 + j] for line in lines], dtype=object) for j, n in enumerate(recorded.names[a.name])
+        }
         plain = {n: c.astype(np.float64) if all(isinstance(v, float) for v in c) else c for n, c in columns.items()}
         told.append(flip_values({**blank, **plain}, a.name, a.labels, codes, flip))
     return told
@@ -113,12 +211,12 @@ class _Recorded:
     """The distinct values that the rows of each group have in some columns."""
 
     def __init__(self, names: Mapping[str, tuple[str, ...]]) -> None:
-        self._names = names
+        self.names = names
         self.rows: dict[str, dict[int, dict[tuple[Any, ...], None]]] = {name: {} for name in names}
 
     def add(self, batch: AuditData) -> None:
         """Take the rows of one batch."""
-        for attribute, names in self._names.items():
+        for attribute, names in self.names.items():
             codes = batch.attribute(attribute).codes
             lines = set(zip(codes.tolist(), *(batch.features[n].tolist() for n in names), strict=True))
             self._take(attribute, sorted(lines, key=repr))

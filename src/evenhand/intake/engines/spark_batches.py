@@ -10,7 +10,7 @@ import importlib
 import io
 import pickle
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,7 @@ from evenhand.errors import DataError, EvenhandError
 from evenhand.intake.batches import Batches, S, add_up
 from evenhand.intake.engines.record_batches import batch_columns, require_arrow
 from evenhand.intake.engines.spark import SparkEngine
+from evenhand.intake.row_sample import RowSample
 
 # Summaries that reach the driver, at most: partitions beyond that are read together.
 MOST_PARTS = 512
@@ -54,16 +55,23 @@ class SparkBatches(Batches):
         require_arrow()
         self._engine, self._code, self._columns = engine, code, tuple(columns)
 
-    def fold(self, make: Callable[[], S]) -> S:
-        """Add up each partition where it is, and merge what comes back."""
+    def first(self, rows: int) -> Any:
+        """Return rows that Spark has first."""
+        held = self._added(self._engine.cast(self._columns).limit(rows), partial(RowSample, rows, 0))
+        return super().first(rows) if held.empty else held.drawn(rows)
+
+    def _walk(self, make: Callable[[], S]) -> S:
         if self.progress is not None:
             self.progress(f"Spark works through {self.rows:,} rows")
+        return self._added(self._engine.cast(self._columns).coalesce(MOST_PARTS), make)
+
+    def _added(self, frame: Any, make: Callable[[], S]) -> S:
+        """Add up each partition of a frame where it is, and merge what comes back."""
         kinds = {name: self._engine.kinds[name] for name in self._columns}
         work = _pickled((make, self._code, self._columns, kinds))
         with warnings.catch_warnings():
             # Spark looks at the version of pandas, which has no part in this.
             warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
-            frame = self._engine.cast(self._columns).coalesce(MOST_PARTS)
             lines = sorted(_collected(frame.mapInArrow(partial(_add_up, work), _SCHEMA)))
         _raise_first(lines)
         summary = make()
@@ -124,11 +132,13 @@ def _line(part: int, summary: bytes, error: bytes) -> Any:
     return pyarrow.RecordBatch.from_arrays(arrays, names=["part", "summary", "error"])
 
 
-def _given(make: Callable[[], Any]) -> list[Any]:
+def _given(make: Any) -> list[Any]:
     """Return what a summary is made with, such as the model: it is on both sides and need not travel back."""
-    if not isinstance(make, partial):
-        return []
-    own = [*make.args, *make.keywords.values()]
+    own: list[Any] = []
+    if isinstance(make, partial):
+        own = [*make.args, *make.keywords.values()]
+    elif isinstance(make, Mapping):
+        own = [*make.values()]
     return [*own, *(value for part in own for value in _given(part))]
 
 
