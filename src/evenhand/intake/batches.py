@@ -24,6 +24,7 @@ BATCH_ROWS = 65_536
 # So many rows are drawn by their content while the rows are walked over for the first time: most audits that let rows
 # stay where they are ask for some of them, and a walk of its own would cost as much as letting the model score.
 DRAWN_ROWS = 50_000
+FIRST_ROWS = 2_000  # that show what the columns look like
 _DRAWN_SEED = 0
 
 
@@ -66,6 +67,7 @@ class Batches(ABC):
         self.features = tuple(features)
         self._drawn: dict[int, RowSample] = {}  # by seed
         self._samples: dict[tuple[int, int], Any] = {}  # by rows and seed
+        self._first: Any = None
 
     @property
     def plain(self) -> Batches:
@@ -95,19 +97,21 @@ class Batches(ABC):
     def _walk(self, make: Callable[[], S]) -> S:
         """Walk over all batches once."""
 
-    def first(self, rows: int) -> Any:
-        """Return some rows that are quickly at hand; which ones is left to where they are.
-
-        Parameters
-        ----------
-        rows : int
-            How many, at most.
+    def first(self) -> Any:
+        """Return some rows that are quickly at hand, `FIRST_ROWS` at most; which ones is left to where they are.
 
         Returns
         -------
         AuditData
         """
-        return self.sample(rows, seed=_DRAWN_SEED)
+        if self._first is None:
+            some = self._read_first()
+            self._first = self.sample(FIRST_ROWS, seed=_DRAWN_SEED) if some is None else some
+        return self._first
+
+    def _read_first(self) -> Any:
+        """Return the first rows that are used, or None where that says nothing or cannot be had."""
+        return None
 
     def sample(self, rows: int, *, seed: int) -> Any:
         """Return some rows, the same for any division and any order.
@@ -160,10 +164,9 @@ class LocalBatches(Batches):
         """Divide rows in memory into batches of `size` records."""
         return cls(partial(pieces, data, size), int(data.count.sum()), [*data.features])
 
-    def first(self, rows: int) -> Any:
-        """Return rows of the first batch that has any."""
+    def _read_first(self) -> Any:
         some = next((batch for batch in self._read() if batch.count.size), None)
-        return super().first(rows) if some is None else some.records(np.arange(min(rows, some.count.size)))
+        return None if some is None else some.records(np.arange(min(FIRST_ROWS, some.count.size)))
 
     def _walk(self, make: Callable[[], S]) -> S:
         return add_up(make(), paced(self._read(), self.rows, self.progress))
@@ -225,9 +228,8 @@ class ChangedBatches(Batches):
     def _walk(self, make: Callable[[], S]) -> S:
         return self._batches.fold(partial(_Changed, make, self._change)).summary
 
-    def first(self, rows: int) -> Any:
-        """Return some rows that are quickly at hand, changed."""
-        return self._change(self._batches.first(rows))
+    def _read_first(self) -> Any:
+        return self._change(self._batches.first())
 
     def sample(self, rows: int, *, seed: int) -> Any:
         """Return some rows, changed; which ones is known before the change."""

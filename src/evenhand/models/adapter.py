@@ -297,7 +297,7 @@ def _shown(model: Any, data: AuditData) -> AuditData:
     if data.batches is None:
         return data
     if data.decision is None and data.score is None and hasattr(model, "predict"):
-        return cast(AuditData, data.batches.first(ASKED_ROWS))
+        return cast(AuditData, data.batches.first())
     return cast(AuditData, data.batches.sample(ASKED_ROWS, seed=0))
 
 

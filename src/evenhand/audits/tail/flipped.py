@@ -17,7 +17,6 @@ from evenhand.errors import DataError
 from evenhand.intake import Attribute, AuditData
 from evenhand.intake.batches import batches_of
 from evenhand.models import AuditedModel
-from evenhand.models.adapter import ASKED_ROWS
 from evenhand.models.counterfactual import Columns, Flip, flip_values, recorded_as
 from evenhand.summaries import group_sizes
 
@@ -98,7 +97,7 @@ def ask_both_ways(
         walk = rows.fold(partial(_Walk, {}, _makers(data, flipped, options)))
     else:
         recorded = _Recorded(names)
-        recorded.add(rows.first(ASKED_ROWS))
+        recorded.add(rows.first())
         try:
             flipped = faces(_flips(recorded, attributes, rows.features, flip))
         except DataError:  # a group is not among the first rows, or its records differ: all rows say which

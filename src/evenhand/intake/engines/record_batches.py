@@ -19,7 +19,7 @@ def batch_columns(batch: Any, names: Sequence[str], kinds: Mapping[str, str]) ->
     Parameters
     ----------
     batch : pyarrow.RecordBatch
-        Numbers as doubles, truth values, and everything else as texts.
+        Numbers, truth values, and everything else as texts.
     names : sequence of str
         The user's names of its columns.
     kinds : mapping of str to str

@@ -27,6 +27,7 @@ class SparkEngine:
         self._frame = frame.toDF(*(f"c{i}" for i in range(len(fields))))
         self._places = {f.name: i for i, f in enumerate(fields)}
         self.kinds: Mapping[str, str] = {f.name: _kind(f.dataType.simpleString()) for f in fields}
+        self._decimals = {f.name for f in fields if f.dataType.simpleString().startswith("decimal")}
 
     def quote(self, name: str) -> str:
         """Return a column's name as SQL."""
@@ -67,14 +68,19 @@ class SparkEngine:
         arrays = _arrays(self.cast(wanted))
         return {name: from_values(array, name) for name, array in zip(wanted, arrays, strict=True)}
 
-    def cast(self, wanted: Sequence[str]) -> Any:
-        """Return a frame of the wanted columns: numbers as doubles, truth values, and everything else as texts."""
+    def cast(self, wanted: Sequence[str], *, narrow: bool = False) -> Any:
+        """Return a frame of the wanted columns: numbers as doubles, truth values, and everything else as texts.
+
+        Numbers that are narrow stay so on request, for who makes doubles of them behind the way that they travel.
+        """
         from pyspark.sql import functions
 
         parts = []
         for i, name in enumerate(wanted):
             sql = self.quote(name)
-            if self.kinds[name] in ("number", "other"):
+            if self.kinds[name] == "other" or (
+                self.kinds[name] == "number" and not (narrow and name not in self._decimals)
+            ):
                 sql = f"CAST({sql} AS {'DOUBLE' if self.kinds[name] == 'number' else 'STRING'})"
             parts.append(functions.expr(sql).alias(f"v{i}"))
         return self._frame.select(*parts)

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from evenhand.errors import DataError, EvenhandError
-from evenhand.intake.batches import Batches, S, add_up
+from evenhand.intake.batches import FIRST_ROWS, Batches, S, add_up
 from evenhand.intake.engines.record_batches import batch_columns, require_arrow
 from evenhand.intake.engines.spark import SparkEngine
 from evenhand.intake.row_sample import RowSample
@@ -55,15 +55,15 @@ class SparkBatches(Batches):
         require_arrow()
         self._engine, self._code, self._columns = engine, code, tuple(columns)
 
-    def first(self, rows: int) -> Any:
-        """Return rows that Spark has first."""
-        held = self._added(self._engine.cast(self._columns).limit(rows), partial(RowSample, rows, 0))
-        return super().first(rows) if held.empty else held.drawn(rows)
+    def _read_first(self) -> Any:
+        frame = self._engine.cast(self._columns, narrow=True).limit(FIRST_ROWS)
+        held = self._added(frame, partial(RowSample, FIRST_ROWS, 0))
+        return None if held.empty else held.drawn(FIRST_ROWS)
 
     def _walk(self, make: Callable[[], S]) -> S:
         if self.progress is not None:
             self.progress(f"Spark works through {self.rows:,} rows")
-        return self._added(self._engine.cast(self._columns).coalesce(MOST_PARTS), make)
+        return self._added(self._engine.cast(self._columns, narrow=True).coalesce(MOST_PARTS), make)
 
     def _added(self, frame: Any, make: Callable[[], S]) -> S:
         """Add up each partition of a frame where it is, and merge what comes back."""
