@@ -134,7 +134,8 @@ class Batches(ABC):
         if (rows, seed) not in self._samples:
             held = self._drawn.get(seed)
             if held is None or not held.holds(rows):
-                held = self._walk(RowSample.sparing(rows, seed, of=self.rows))
+                most = max(rows, DRAWN_ROWS) if seed == _DRAWN_SEED else rows
+                held = self._walk(RowSample.sparing(most, seed, of=self.rows))
             if not held.holds(rows):  # many rows are equal, so that those with small hashes are few
                 held = self._walk(partial(RowSample, rows, seed))
             self._drawn[seed] = held
