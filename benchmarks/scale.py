@@ -2,16 +2,19 @@
 
     python benchmarks/scale.py [--rows 100000 1000000 10000000] [--audits group proxy] [--engines local spark]
     python benchmarks/scale.py --grow features groups          # 10, 20, 40 features; 2, 4, 8 groups; at 1e5 rows
+    python benchmarks/scale.py --rows 1000000 --audits whole --engines memory --models logistic boosting
     python benchmarks/scale.py --quick                         # 20,000 rows, printed only
 
 The rows are synthetic: 40 features, an outcome and a group that is also a feature, in one Parquet file in a temporary
-folder. A logistic regression decides; nothing but outcome, group and features is in the file, so every audit lets the
-model score. Each audit is one fresh process, from the file to the findings; Python's start is not counted. ``local`` is
-``rows="batches"`` on one machine, ``spark`` is Spark with master ``local[2]``. The bare cost is that of scoring the
-same rows once with the same model, batch by batch, without anything of ours: on Spark with ``mapInArrow``, in the same
-session, before the audit. Memory is the largest of the Python process that asks; Spark's own processes are not in it.
-The load is that of the machine when the measurement ends: above the number of cores, wall seconds are too long.
-Results are kept by audit, engine, rows, features and groups in ``scale.json``: a run replaces what it measures again.
+folder. A logistic regression decides, or gradient boosting on request; nothing but outcome, group and features is in
+the file, so every audit lets the model score. Each audit is one fresh process, from the file to the findings; Python's
+start is not counted. ``local`` is ``rows="batches"`` on one machine, ``memory`` is ``rows="keep"``, ``spark`` is Spark
+with master ``local[2]``. ``whole`` is the plan by default: every audit that the columns and the model allow, on one
+error budget. The bare cost is that of scoring the same rows once with the same model, batch by batch, without anything
+of ours: on Spark with ``mapInArrow``, in the same session, before the audit. Memory is the largest of the Python
+process that asks; Spark's own processes are not in it. The load is that of the machine when the measurement ends: above
+the number of cores, wall seconds are too long. Results are kept by audit, engine, model, rows, features and groups in
+``scale.json``: a run replaces what it measures again.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +47,8 @@ FEATURES, GROUPS = 40, 2
 GROWN = {"features": (10, 20, 40), "groups": (2, 4, 8)}
 PIECE = 100_000
 WARM_ROWS = 500_000
-KEY = ("audit", "engine", "rows", "features", "groups")
+KEY = ("audit", "engine", "model", "rows", "features", "groups")
+MODELS = ("logistic", "boosting")
 
 
 def columns(rows: int, features: int, groups: int, seed: int) -> dict[str, np.ndarray]:
@@ -74,13 +79,15 @@ def write(file: Path, rows: int, features: int, groups: int) -> None:
         writer.close()
 
 
-def fitted(features: int, groups: int) -> Any:
+def fitted(features: int, groups: int, kind: str = "logistic") -> Any:
     """Fit the model that decides, on other people."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.linear_model import LogisticRegression
 
     people = columns(20_000, features, groups, seed=0)
     y = people.pop("y")
-    return LogisticRegression(max_iter=1000).fit(np.column_stack([*people.values()]), y)
+    model = HistGradientBoostingClassifier(random_state=0) if kind == "boosting" else LogisticRegression(max_iter=1000)
+    return model.fit(np.column_stack([*people.values()]), y)
 
 
 def names_of(features: int) -> list[str]:
@@ -125,7 +132,7 @@ def work(asked: dict[str, Any]) -> None:
     """Do one measurement in this process and print it."""
     import evenhand as eh
 
-    with open(asked["model"], "rb") as file:
+    with open(asked["fitted"], "rb") as file:
         model = pickle.load(file)
     names, source, audit = names_of(asked["features"]), asked["file"], asked["audit"]
     bare = None
@@ -139,8 +146,10 @@ def work(asked: dict[str, Any]) -> None:
     if audit == "bare":
         bare_local(source, model, names)
     else:
-        data = eh.read(source, outcome="y", groups=["group"], features=names, rows="batches")
-        findings = len(eh.audit(data, model=model, plan=eh.Plan(audits=(audit,)), rng=0).findings)
+        kept = "keep" if asked["engine"] == "memory" else "batches"
+        data = eh.read(source, outcome="y", groups=["group"], features=names, rows=kept)
+        plan = None if audit == "whole" else eh.Plan(audits=(audit,))
+        findings = len(eh.audit(data, model=model, plan=plan, rng=0).findings)
     done = {"seconds": time.perf_counter() - began, "processor": _used() - usage, "findings": findings}
     print(json.dumps(done | {"bare_seconds": bare}))
 
@@ -192,8 +201,9 @@ def designs(asked: argparse.Namespace) -> list[tuple[int, int, int]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, nargs="*", default=[])
-    parser.add_argument("--audits", nargs="*", default=[*AUDITS, "bare"], choices=[*AUDITS, "bare"])
-    parser.add_argument("--engines", nargs="*", default=["local"], choices=["local", "spark"])
+    parser.add_argument("--audits", nargs="*", default=[*AUDITS, "bare"], choices=[*AUDITS, "bare", "whole"])
+    parser.add_argument("--engines", nargs="*", default=["local"], choices=["local", "memory", "spark"])
+    parser.add_argument("--models", nargs="*", default=MODELS[:1], choices=MODELS)
     parser.add_argument("--grow", nargs="*", default=[], choices=[*GROWN])
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--work", help=argparse.SUPPRESS)
@@ -205,17 +215,18 @@ def main() -> None:
         asked.rows = [*SIZES]
     for rows, features, groups in dict.fromkeys(designs(asked)):
         with tempfile.TemporaryDirectory() as folder:
-            file, model = Path(folder, "people.parquet"), Path(folder, "model.pickle")
+            file = Path(folder, "people.parquet")
             write(file, rows, features, groups)
-            model.write_bytes(pickle.dumps(fitted(features, groups)))
-            for engine in asked.engines:
-                for audit in asked.audits:
-                    if (audit, engine) == ("bare", "spark"):
-                        continue  # measured beside each audit
-                    design = {"rows": rows, "features": features, "groups": groups, "file": str(file)}
-                    row = measure(design | {"audit": audit, "engine": engine, "model": str(model)})
-                    if row is not None and not asked.quick:
-                        store(row)
+            design = {"rows": rows, "features": features, "groups": groups, "file": str(file)}
+            for kind, engine, audit in product(asked.models, asked.engines, asked.audits):
+                if audit == "bare" and engine != "local":
+                    continue  # on Spark it is measured beside each audit
+                model = Path(folder, f"{kind}.pickle")
+                if not model.exists():
+                    model.write_bytes(pickle.dumps(fitted(features, groups, kind)))
+                row = measure(design | {"audit": audit, "engine": engine, "model": kind, "fitted": str(model)})
+                if row is not None and not asked.quick:
+                    store(row)
 
 
 if __name__ == "__main__":

@@ -522,7 +522,7 @@ def cost() -> str:
     if not path.exists():
         return "No stored results yet.\n"
     stored = json.loads(path.read_text())
-    usual = {"features": 40, "groups": 2}
+    usual = {"features": 40, "groups": 2, "model": "logistic"}
     plain = [r for r in stored["rows"] if all(r[k] == v for k, v in usual.items())]
     local = {a: sorted((r for r in plain if r["audit"] == a and r["engine"] == "local"), key=lambda r: r["rows"])
              for a in (*COST_AUDITS, "bare")}  # fmt: skip
@@ -553,6 +553,13 @@ def cost() -> str:
         head = ("audit", "rows", "wall", "scoring alone", "ratio", "memory of the driver", "load")
         out += ["On Spark with two local workers, beside the bare cost of scoring the same rows there:",
                 table(head, on_spark)]  # fmt: skip
+    whole = sorted((r for r in stored["rows"] if r["audit"] == "whole"), key=lambda r: (r["rows"], r["model"]))
+    if whole:
+        cells = [(r["model"], "in memory" if r["engine"] == "memory" else "in batches", f"{r['rows']:,}",
+                  f"{r['seconds']:.1f} s", f"{r['processor']:.1f} s", f"{r['megabytes']:.0f} MB", r["findings"],
+                  r["load"]) for r in whole]  # fmt: skip
+        head = ("model", "rows are", "rows", "wall", "processor", "memory", "findings", "load")
+        out += ["All audits together, as they run by default:", table(head, cells)]
     if absent:
         out.append(f"Not measured yet: {'; '.join(absent)}.")
     out += ["## How it grows", _growth(stored["rows"], local), "## A billion rows", _billion(local, stored["machine"])]
@@ -565,7 +572,7 @@ def _growth(stored: list[dict[str, Any]], local: dict[str, list[dict[str, Any]]]
 
     def grown(audit: str, what: str) -> list[dict[str, Any]]:
         still = {k: v for k, v in base.items() if k != what}
-        mine = [r for r in stored if r["audit"] == audit and r["engine"] == "local"]
+        mine = [r for r in stored if (r["audit"], r["engine"], r["model"]) == (audit, "local", "logistic")]
         return sorted((r for r in mine if all(r[k] == v for k, v in still.items())), key=lambda r: r[what])
 
     def slope(rows: list[dict[str, Any]], what: str) -> str:
