@@ -114,7 +114,7 @@ def signature(called: str, value: Any) -> str:
         default = "" if p.default is p.empty else f"={_default(p.default)}"
         shown.append(f"{star}{p.name}{default}")
     line = f"{called}({', '.join(shown)})"
-    return line if len(line) <= 100 else f"{called}(\n" + "".join(f"    {part},\n" for part in shown) + ")"
+    return line if len(line) <= 80 else f"{called}(\n" + "".join(f"    {part},\n" for part in shown) + ")"
 
 
 def _default(value: Any) -> str:
