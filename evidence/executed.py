@@ -32,6 +32,9 @@ DOCS = HERE.parent / "docs"
 PAGES = (
     "quickstart.md",
     "metrics.md",
+    "conditional.md",
+    "impact-ratios.md",
+    "bias-audit.md",
     "tutorials/auditor.md",
     "tutorials/engineer.md",
     "tutorials/statistician.md",
