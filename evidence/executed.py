@@ -6,7 +6,8 @@
 A page is executed from top to bottom in an empty folder: blocks marked `bash` by bash, where `evenhand` is this
 package, and blocks marked `python` in one Python namespace. What a block prints replaces the block marked `text` that
 follows it; a block that prints nothing has none. Blocks with another mark, or none, are left as they are. The pictures
-that a page shows are drawn from what its commands left behind. A test executes the pages again and compares.
+that a page shows are drawn from what its commands left behind. Long sentences are broken as on a terminal. A test
+executes the pages again and compares.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,7 @@ sys.path.insert(0, str(HERE))  # the drawings lie beside this file
 from drawings import DRAWN  # noqa: E402
 
 DOCS = HERE.parent / "docs"
+WIDTH = 100  # of what is shown, in characters
 PAGES = (
     "quickstart.md",
     "metrics.md",
@@ -83,13 +86,24 @@ def _empty_folder() -> Iterator[Path]:
 
 def _filled(block: re.Match[str], space: dict[str, Any]) -> str:
     run = _printed_by_bash if block["kind"] == "bash" else _printed_by_python
-    printed = "\n".join(line.rstrip() for line in run(block["code"], space).rstrip().splitlines())
+    printed = "\n".join(_wrapped(line.rstrip()) for line in run(block["code"], space).rstrip().splitlines())
     shown = f"\n```text\n{printed}\n```\n" if printed else ""
     return f"```{block['kind']}\n{block['code']}```\n{shown}"
 
 
+def _wrapped(line: str) -> str:
+    """Break a long sentence as a terminal of this width does; rows of tables stay whole."""
+    text = line.lstrip()
+    if len(line) <= WIDTH or "  " in text:
+        return line
+    indent = line[: len(line) - len(text)]
+    return textwrap.fill(
+        text, WIDTH, initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+
+
 def _printed_by_bash(code: str, _: dict[str, Any]) -> str:
-    environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
+    environment = {**os.environ, "COLUMNS": str(WIDTH), "NO_COLOR": "1"}
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", code], capture_output=True, text=True, env=environment, check=False
     )
