@@ -6,13 +6,11 @@
 from __future__ import annotations
 
 import json
-import re
-from importlib.resources import files
 from pathlib import Path
 
+from drawings import figure
+
 import evenhand as eh
-from evenhand.report.charts import picture
-from evenhand.report.document import Figure
 from evenhand.report.sections.scan import blocks
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -20,11 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def draw(result: eh.AuditResult, path: Path) -> None:
     """Draw the ranked dot plot as the report draws it, in the colours of a light page."""
-    css = files("evenhand.report").joinpath("page", "report.css").read_text(encoding="utf-8")
-    colours = dict(reversed(re.findall(r"(--[\w-]+):\s*([^;]+);", css)))  # the light ones stand first and win
-    figure = next(block for block in blocks(result) if isinstance(block, Figure))
-    svg = picture({**figure.spec, "title": figure.title, "width": 640, "background": "white"})
-    path.write_text(re.sub(r"var\((--[\w-]+)\)", lambda m: colours[m[1]], svg))
+    path.write_text(figure(blocks(result), ""))
 
 
 def main() -> None:

@@ -8,16 +8,14 @@ of the women who would have been decided 1 are decided 0.
 
 from __future__ import annotations
 
-import re
 import sys
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
+from drawings import drawn
 
 import evenhand as eh
 from evenhand.cli import run
-from evenhand.report.charts import picture
 from evenhand.report.watch import compose_watch
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -42,16 +40,13 @@ def write_months(inbox: Path) -> None:
 
 def draw(watch: eh.Watch, path: Path) -> None:
     """Draw evidence and estimate of the false negative rate, one above the other."""
-    css = files("evenhand.report").joinpath("page", "report.css").read_text(encoding="utf-8")
-    colours = dict(reversed(re.findall(r"(--[\w-]+):\s*([^;]+);", css)))  # the light ones stand first and win
     page = compose_watch(watch)
     figures = [b for c in page.chapters for b in c.blocks if getattr(b, "title", "") in ("Evidence about fnr_change",)]
     figures += [b for c in page.chapters for b in c.blocks if getattr(b, "title", "").startswith("fnr: ")]
     views = [{**f.spec, "title": f.title, "width": 640} for f in figures]
     for view in views:
         view.pop("autosize")
-    svg = picture({"vconcat": views, "background": "white"})
-    path.write_text(re.sub(r"var\((--[\w-]+)\)", lambda m: colours[m[1]], svg))
+    path.write_text(drawn({"vconcat": views}))
 
 
 def main() -> None:

@@ -59,6 +59,7 @@ DATASETS = [
     "adult",
     "adult_table",
     "compas",
+    "export",
     "known",
     "load",
     "planted",

@@ -1,12 +1,14 @@
-"""``evenhand datasets``: the list, and adding a copy."""
+"""``evenhand datasets``: the list, adding a copy, writing one as CSV."""
 
 from __future__ import annotations
 
 import gzip
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import evenhand as eh
 from evenhand import datasets
 from evenhand.cli import run
 from evenhand.datasets import registry
@@ -56,3 +58,34 @@ def test_another_file_is_refused(
     assert run(["datasets", "add", *words]) == 2
     assert sentence in capsys.readouterr().err
     assert not (known / "own").exists()
+
+
+def test_rows_with_decisions_are_written_as_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "new" / "decisions.csv"
+    assert run(["datasets", "export", "adult", str(file)]) == 0
+    assert "CC BY 4.0" in capsys.readouterr().out
+    back = eh.read(file, outcome="outcome", decision="decision", score="score", groups=["sex", "race"])
+    data = datasets.adult()
+    for role in ("outcome", "decision", "score"):
+        assert np.array_equal(getattr(back, role), getattr(data, role))
+    for name in ("sex", "race"):
+        assert _labels(back, name) == _labels(data, name)
+    header = file.read_text().splitlines()[0].split(",")
+    assert header == ["outcome", "decision", "score", "sex", "race", *data.features]
+
+
+def _labels(data: eh.AuditData, name: str) -> list[str]:
+    attribute = data.attribute(name)
+    return [attribute.labels[code] for code in attribute.codes]
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"), [("german", "has outcomes but no decisions"), ("adlut", "Did you mean `adult`")]
+)
+def test_rows_without_decisions_are_not_written(
+    tmp_path: Path, name: str, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "decisions.csv"
+    assert run(["datasets", "export", name, str(file)]) == 2
+    assert sentence in capsys.readouterr().err
+    assert not file.exists()

@@ -1,4 +1,4 @@
-"""``evenhand datasets``: which data sets are known, where they were found, and how to add a copy."""
+"""``evenhand datasets``: which data sets are known, where they were found, adding a copy, writing one as CSV."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ def datasets_command(context: click.Context) -> None:
     for row in rows:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
     click.echo("`evenhand datasets add NAME FILE` checks a copy and keeps it.")
+    click.echo("`evenhand datasets export NAME FILE` writes one that has decisions as a CSV file.")
 
 
 @datasets_command.command("add")
@@ -31,3 +32,14 @@ def datasets_command(context: click.Context) -> None:
 def add_command(name: str, file: Path) -> None:
     """Check a copy of a known data set and keep it where Evenhand finds it."""
     click.echo(f"Kept {datasets.add(name, file)}")
+
+
+@datasets_command.command("export")
+@click.argument("name")
+@click.argument("file", type=click.Path(path_type=Path))
+def export_command(name: str, file: Path) -> None:
+    """Write a data set that has decisions as a CSV file: outcome, decision, score, groups, features."""
+    written = datasets.export(name, file)
+    origin = next(known for known in datasets.known() if known.name == name)
+    click.echo(f"Wrote {written}.")
+    click.echo(f"The rows are from {origin.source}, licence: {origin.licence}. Keep this line with copies of the file.")

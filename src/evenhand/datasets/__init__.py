@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from evenhand.datasets.decided import adult, adult_table, compas, load
+from evenhand.datasets.export import export
 from evenhand.datasets.files import add, table
 from evenhand.datasets.registry import DatasetRow, known
 from evenhand.datasets.synthetic import planted, planted_values
@@ -13,6 +14,7 @@ __all__ = [
     "adult",
     "adult_table",
     "compas",
+    "export",
     "known",
     "load",
     "planted",
