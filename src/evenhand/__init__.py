@@ -15,7 +15,8 @@ from evenhand.errors import (
 from evenhand.intake import AuditData, read
 from evenhand.metrics import METRICS, Metric, cell_metric, row_metric
 from evenhand.plan import Plan
-from evenhand.results import AuditResult, AuditRun, Finding, Interval, Verdict
+from evenhand.results import AuditResult, AuditRun, Finding, Findings, Interval, Verdict
+from evenhand.results import Displayed as _Displayed
 from evenhand.results import Evidence as _Evidence
 
 if _typing.TYPE_CHECKING:
@@ -38,14 +39,22 @@ def _report() -> _ModuleType:
     return report
 
 
+def _notebook(value: _typing.Any) -> str:
+    from evenhand.report.notebook import notebook_html
+
+    return notebook_html(value)
+
+
 def _kinds_of_evidence(audit: str) -> _typing.Sequence[type[_Evidence]]:
     return _AUDITS[audit].kinds_of_evidence if audit in _AUDITS else (_Evidence,)
 
 
-# A run writes its own report and is read back from a file, but results come before audits and report and know nothing
-# of them. The package knows every room: it hands both over here, to be loaded when they are first asked for.
+# A run writes its own report and is read back from a file, and objects are shown in notebooks, but results come before
+# audits and report and know nothing of them. The package knows every room: it hands them over here, to be loaded when
+# they are first asked for.
 AuditResult.kinds_of_evidence = staticmethod(_kinds_of_evidence)
-AuditRun.report = staticmethod(_report)
+AuditRun.report = Findings.report = staticmethod(_report)
+_Displayed.notebook = staticmethod(_notebook)
 
 # Loaded when first used: half of the package, which most programs that import it never need.
 _LATER = {
@@ -97,6 +106,7 @@ __all__ = [
     "EvenhandError",
     "EvenhandWarning",
     "Finding",
+    "Findings",
     "Interval",
     "Metric",
     "MissingDependencyError",

@@ -26,6 +26,7 @@ NAMES = [
     "EvenhandError",
     "EvenhandWarning",
     "Finding",
+    "Findings",
     "Interval",
     "Metric",
     "MissingDependencyError",
