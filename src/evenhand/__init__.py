@@ -24,6 +24,7 @@ if _typing.TYPE_CHECKING:
     from evenhand.audits.projection.boundary import Distances
     from evenhand.audits.projection.criteria import Criterion
     from evenhand.change import Change, ChangeVerdict, Comparison, compare
+    from evenhand.predictions import audit_arrays
     from evenhand.repair import MitigationResult, mitigate
     from evenhand.report.bias_audit import BiasAudit, bias_audit
     from evenhand.run import audit
@@ -37,6 +38,12 @@ def _report() -> _ModuleType:
     from evenhand import report
 
     return report
+
+
+def _sharing() -> _ModuleType:
+    from evenhand import sharing
+
+    return sharing
 
 
 def _notebook(value: _typing.Any) -> str:
@@ -54,12 +61,14 @@ def _kinds_of_evidence(audit: str) -> _typing.Sequence[type[_Evidence]]:
 # they are first asked for.
 AuditResult.kinds_of_evidence = staticmethod(_kinds_of_evidence)
 AuditRun.report = Findings.report = staticmethod(_report)
+AuditRun.sharing = staticmethod(_sharing)
 _Displayed.notebook = staticmethod(_notebook)
 
 # Loaded when first used: half of the package, which most programs that import it never need.
 _LATER = {
     **{f"audit_{name}": f"evenhand.audits.{name}" for name in _AUDITS},
     "audit": "evenhand.run",
+    "audit_arrays": "evenhand.predictions",
     "Distances": "evenhand.audits.projection.boundary",
     "Criterion": "evenhand.audits.projection.criteria",
     "PowerResult": "evenhand.sizing",
@@ -117,6 +126,7 @@ __all__ = [
     "Verdict",
     "Watch",
     "audit",
+    "audit_arrays",
     "bias_audit",
     "cell_metric",
     "compare",

@@ -37,6 +37,7 @@ NAMES = [
     "Verdict",
     "Watch",
     "audit",
+    "audit_arrays",
     "audit_group",
     "audit_individual",
     "audit_projection",

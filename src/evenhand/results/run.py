@@ -107,7 +107,9 @@ class AuditRun(Displayed):
     'evenhand/1'
     """
 
-    report: ClassVar[Callable[[], ModuleType]]  # handed over by `evenhand/__init__.py`: the room of that name
+    # report, sharing: handed over by `evenhand/__init__.py`: the rooms of these names.
+    report: ClassVar[Callable[[], ModuleType]]
+    sharing: ClassVar[Callable[[], ModuleType]]
 
     results: tuple[AuditResult, ...]
     plan: Mapping[str, Any]
@@ -196,6 +198,42 @@ class AuditRun(Displayed):
     def to_junit(self, path: str | Path | None = None) -> str:
         """Return the run as JUnit XML, a `disparity` as a failure, and, with a path, write it there in one step."""
         return str(AuditRun.report().to_junit(self, path))
+
+    def to_model_card(self, path: str | Path | None = None, *, name: str = "Audited model", **fields: Any) -> str:
+        """Return the findings as a model card in Markdown and, with a path, write it there in one step.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Such as ``"README.md"``.
+        name : str
+            Of the model.
+        **fields
+            Further metadata fields of a Hugging Face card, such as ``license="mit"``, ``tags=["credit"]`` or
+            ``dataset="loans-2024"``; they are written as they are given.
+
+        Returns
+        -------
+        str
+        """
+        return str(AuditRun.sharing().to_model_card(self, path, name=name, **fields))
+
+    def log_to_mlflow(self, *, run_id: str | None = None, prefix: str = "evenhand") -> str:
+        """Log metrics, parameters, tags and files into MLflow; needs ``evenhand[mlflow]``.
+
+        Parameters
+        ----------
+        run_id : str, optional
+            The MLflow run to log into; by default the active one, or else a new one, which is ended again.
+        prefix : str
+            What all names begin with, to tell several audits in one MLflow run apart.
+
+        Returns
+        -------
+        str
+            The id of the MLflow run.
+        """
+        return str(AuditRun.sharing().log_to_mlflow(self, run_id=run_id, prefix=prefix))
 
     def __str__(self) -> str:
         return text_table(self.findings)
