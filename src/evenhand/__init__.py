@@ -15,7 +15,8 @@ from evenhand.errors import (
 from evenhand.intake import AuditData, read
 from evenhand.metrics import METRICS, Metric, cell_metric, row_metric
 from evenhand.plan import Plan
-from evenhand.results import AuditResult, AuditRun, Finding, Interval, Verdict
+from evenhand.results import AuditResult, AuditRun, Finding, Findings, Interval, Verdict
+from evenhand.results import Displayed as _Displayed
 from evenhand.results import Evidence as _Evidence
 
 if _typing.TYPE_CHECKING:
@@ -23,6 +24,7 @@ if _typing.TYPE_CHECKING:
     from evenhand.audits.projection.boundary import Distances
     from evenhand.audits.projection.criteria import Criterion
     from evenhand.change import Change, ChangeVerdict, Comparison, compare
+    from evenhand.predictions import audit_arrays
     from evenhand.repair import MitigationResult, mitigate
     from evenhand.report.bias_audit import BiasAudit, bias_audit
     from evenhand.run import audit
@@ -38,19 +40,35 @@ def _report() -> _ModuleType:
     return report
 
 
+def _sharing() -> _ModuleType:
+    from evenhand import sharing
+
+    return sharing
+
+
+def _notebook(value: _typing.Any) -> str:
+    from evenhand.report.notebook import notebook_html
+
+    return notebook_html(value)
+
+
 def _kinds_of_evidence(audit: str) -> _typing.Sequence[type[_Evidence]]:
     return _AUDITS[audit].kinds_of_evidence if audit in _AUDITS else (_Evidence,)
 
 
-# A run writes its own report and is read back from a file, but results come before audits and report and know nothing
-# of them. The package knows every room: it hands both over here, to be loaded when they are first asked for.
+# A run writes its own report and is read back from a file, and objects are shown in notebooks, but results come before
+# audits and report and know nothing of them. The package knows every room: it hands them over here, to be loaded when
+# they are first asked for.
 AuditResult.kinds_of_evidence = staticmethod(_kinds_of_evidence)
-AuditRun.report = staticmethod(_report)
+AuditRun.report = Findings.report = staticmethod(_report)
+AuditRun.sharing = staticmethod(_sharing)
+_Displayed.notebook = staticmethod(_notebook)
 
 # Loaded when first used: half of the package, which most programs that import it never need.
 _LATER = {
     **{f"audit_{name}": f"evenhand.audits.{name}" for name in _AUDITS},
     "audit": "evenhand.run",
+    "audit_arrays": "evenhand.predictions",
     "Distances": "evenhand.audits.projection.boundary",
     "Criterion": "evenhand.audits.projection.criteria",
     "PowerResult": "evenhand.sizing",
@@ -97,6 +115,7 @@ __all__ = [
     "EvenhandError",
     "EvenhandWarning",
     "Finding",
+    "Findings",
     "Interval",
     "Metric",
     "MissingDependencyError",
@@ -107,6 +126,7 @@ __all__ = [
     "Verdict",
     "Watch",
     "audit",
+    "audit_arrays",
     "bias_audit",
     "cell_metric",
     "compare",

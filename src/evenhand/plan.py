@@ -18,10 +18,11 @@ from evenhand.audits.registry import AUDITS
 from evenhand.errors import UsageError, near_matches
 from evenhand.inference.multiplicity import CORRECTIONS
 from evenhand.intake import AuditData, read
+from evenhand.results import Displayed
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Plan:
+class Plan(Displayed):
     """What an audit is to do, decided before the data are looked at.
 
     Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
@@ -33,11 +33,10 @@ from evenhand.models import AuditedModel, audited_model, load_model
 from evenhand.models.adapter import ASKED_ROWS
 from evenhand.models.training_rows import training_rows
 from evenhand.plan import Plan, check_fits
+from evenhand.progress import Progress, shown_progress, step_text
 from evenhand.results import AuditResult, AuditRun, Evidence, Finding
 from evenhand.summaries import group_sizes
 from evenhand.summaries.scored_cells import ScoredCells, ScoreRange
-
-Progress = Callable[[str], None]
 
 _MANY_GROUPS = 50
 BINS = 4096  # of a model's scores where rows stay where they are
@@ -50,7 +49,7 @@ def audit(
     plan: Plan | str | Path | None = None,
     rng: RngLike = None,
     workers: int = 1,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     suppress: int | None = None,
 ) -> AuditRun:
     """Run all audits of a plan on one error budget.
@@ -72,8 +71,9 @@ def audit(
         Seed; by default the plan's, else a fresh one. Written into the run.
     workers : int
         Threads for long draws; the answer does not depend on it.
-    progress : callable, optional
-        Called with a short text before each piece of work.
+    progress : bool or callable, optional
+        Whether to show what is being worked on; by default in a notebook and at an interactive prompt, and not in a
+        script. A function is called with a short text before each piece of work.
     suppress : int, optional
         Make a run that may be shared: groups with a count below this number are held back, and further ones so that
         these cannot be worked out. Only the group audit runs, on the counts that are left.
@@ -103,7 +103,8 @@ def audit(
         plan = plan if isinstance(plan, Plan) else Plan.from_toml(plan)
         check_fits(plan, data, model)
     plan = plan.changed(seed=seed_of(plan.seed if rng is None else rng))
-    return perform(plan, data, model, workers=workers, progress=progress, suppress=suppress)
+    with shown_progress(progress) as tell:
+        return perform(plan, data, model, workers=workers, progress=tell, suppress=suppress)
 
 
 def perform(
@@ -148,7 +149,11 @@ def perform(
             wanted = _options(plan, "group", data).get("metrics")
             return _shared_run(plan, shareable(data, wanted, suppress), working, simultaneous)
         shared = {"model": model, **working, **(_joint_level(plan, known_groups(data)) if simultaneous else {})}
-        results = [_run_one(name, plan, data, shared) for name in plan.audits]
+        results = []
+        for done, name in enumerate(plan.audits):
+            if progress is not None:
+                progress(step_text(done, len(plan.audits), name))
+            results.append(_run_one(name, plan, data, shared))
     failed = [r for r in results if isinstance(r, DataError)]
     if len(failed) == len(results):
         raise failed[0]

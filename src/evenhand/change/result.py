@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.files import write_atomic
-from evenhand.results import Interval, plain, printable, shown_p
+from evenhand.results import Displayed, Interval, plain, printable, shown_p
 from evenhand.results.table import text_rows
 
 #: Written into every ``comparison.json``.
@@ -101,7 +101,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class Comparison(Displayed):
     """Two models compared on the same people.
 
     Parameters
@@ -174,12 +174,15 @@ class Comparison:
         """Return the comparison as JSON and, with a path, write it there in one step."""
         return json_text(self.to_dict(), path)
 
-    def __str__(self) -> str:
+    def cells(self) -> list[tuple[str, ...]]:
+        """Return the head and the cells of the table of changes."""
         head = ("metric", "groups", "before", "after", "change", "interval", "p", "verdict")
-        rows = [head, *(_row(c) for c in self.changes)]
+        return [head, *(_row(c) for c in self.changes)]
+
+    def __str__(self) -> str:
         tally = Counter(str(c.verdict) for c in self.changes)
         counted = ", ".join(f"{tally[v]} {v}" for v in map(str, ChangeVerdict) if tally[v])
-        return "\n".join([text_rows(rows), "", f"{len(self)} changes at error rate {self.alpha:g}: {counted}."])
+        return "\n".join([text_rows(self.cells()), "", f"{len(self)} changes at error rate {self.alpha:g}: {counted}."])
 
 
 def _row(c: Change) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from evenhand.report.bias_audit.page import FORMS
 from evenhand.report.drawing import prepare
 from evenhand.results import printable
 from evenhand.run import perform
+from evenhand.sharing.annotations import github_annotations, unread
+from evenhand.sharing.sarif import to_sarif
 
 
 @click.command("audit")
@@ -54,6 +57,9 @@ from evenhand.run import perform
               help="A report of all audits, or bias-audit tables with CSV and Excel beside them.")  # fmt: skip
 @click.option("--suppress", type=int, metavar="N", help="Make results that may be shared: no count below N is in them.")
 @click.option("--fail-on", multiple=True, metavar="[AUDIT:][METRIC:]VERDICT", help="Exit code 3 when met.")
+@click.option("--annotations", type=click.Choice(["github"]),
+              help="Print what fails, and other disparities, as annotations of a pull request.")  # fmt: skip
+@click.option("--sarif", type=click.Path(path_type=Path), metavar="FILE", help="Write the same as SARIF 2.1.0.")
 @click.option("--quiet", is_flag=True, help="No progress, no table.")
 def audit_command(files: tuple[str, ...], **words: Any) -> int:
     """Audit a file of decisions (CSV, Parquet or Arrow).
@@ -95,10 +101,16 @@ def audit_command(files: tuple[str, ...], **words: Any) -> int:
     keep(run, words["out"])
     audit = BiasAudit.of_run(run, data, words["form"]) if together else None
     page = compose(run) if audit is None else audit.page
-    if not words["quiet"]:
-        show(run, page, None if audit is None else str(audit))
     fails = (lambda f: any(g.met_by(f) for g in gates)) if gates else None
-    write(page, words["out"], fails=fails, more=table_makers(audit))
+    with unread(click.echo) if words["annotations"] else nullcontext():
+        if not words["quiet"]:
+            show(run, page, None if audit is None else str(audit))
+        write(page, words["out"], fails=fails, more=table_makers(audit))
+    place = words["plan_file"] or files[0]
+    if words["sarif"] is not None:
+        to_sarif(run, words["sarif"], place=place, fails=fails)
+    for line in github_annotations(run, place=place, fails=fails) if words["annotations"] else ():
+        click.echo(line)
     broken = met(gates, run)
     for sentence in broken:
         click.echo(f"evenhand: {printable(sentence)}", err=True)
@@ -118,6 +130,11 @@ def _check_periods(words: Mapping[str, Any]) -> None:
     """Refuse what is made for one table and would not hold for several periods, before any row is read."""
     if words["form"] in FORMS:
         raise UsageError(f"`--format {words['form']}` makes the tables of one period; leave out `--by`.")
+    for flag in ("sarif", "annotations"):
+        if words[flag] is not None:
+            raise UsageError(
+                f"`--{flag}` tells the findings of one run, and `--by` makes several; leave out one of them."
+            )
     if words["suppress"] is not None:
         raise UsageError("`--suppress` protects one table, and counts of several periods add up; leave out `--by`.")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import warnings
 from collections import Counter
@@ -16,6 +15,7 @@ import click
 from evenhand.cli.wording import spoken
 from evenhand.errors import DataError, EvenhandWarning
 from evenhand.files import write_all, write_atomic
+from evenhand.progress import shown_progress
 from evenhand.report.bias_audit import BiasAudit
 from evenhand.report.document import Document
 from evenhand.report.html import html_page
@@ -144,15 +144,5 @@ def _remove(folder: Path, names: Iterable[str]) -> None:
 @contextmanager
 def progress(quiet: bool) -> Iterator[Callable[[str], None] | None]:
     """Show what is being worked on as one line on standard error that replaces itself."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    width = shutil.get_terminal_size().columns - 1
-
-    def tell(text: str) -> None:
-        click.echo("\r" + printable(text)[:width].ljust(width), nl=False, err=True)
-
-    try:
+    with shown_progress(not quiet and sys.stderr.isatty()) as tell:
         yield tell
-    finally:
-        click.echo("\r" + " " * width + "\r", nl=False, err=True)

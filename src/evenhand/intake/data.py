@@ -24,10 +24,11 @@ from evenhand.intake.design import check_design
 from evenhand.intake.options import Options
 from evenhand.intake.parts import Attribute, FeatureType, Labels, Moments, Probabilities, RowCounts
 from evenhand.intake.records import Records, Table, code_records
+from evenhand.results import Displayed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class AuditData:
+class AuditData(Displayed):
     """Checked decisions about people. Make one with `evenhand.read` or `AuditData.from_arrays`.
 
     Parameters

@@ -13,13 +13,13 @@ from evenhand.files import write_all, write_atomic
 from evenhand.repair.candidates import Candidate
 from evenhand.repair.certificate import Certificate, amount
 from evenhand.repair.changes import PairedChange, SideBySide
-from evenhand.results import AuditRun, Verdict, printable
+from evenhand.results import AuditRun, Displayed, Verdict, printable
 
 SCHEMA = "evenhand/mitigation/1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class MitigationResult:
+class MitigationResult(Displayed):
     """The answer of `evenhand.mitigate`.
 
     Parameters

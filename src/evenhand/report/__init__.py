@@ -9,9 +9,10 @@ from evenhand.report.compose import compose
 from evenhand.report.html import html_page
 from evenhand.report.junit import Fails, junit_suites
 from evenhand.report.markdown import markdown_page
+from evenhand.report.plot import plot
 from evenhand.results import AuditRun
 
-__all__ = ["compose", "to_html", "to_junit", "to_markdown"]
+__all__ = ["compose", "plot", "to_html", "to_junit", "to_markdown"]
 
 
 def to_html(run: AuditRun, path: str | Path | None = None, *, title: str = "Audit report") -> str:

@@ -16,24 +16,24 @@ _CODE, _ACTIVE = re.compile(r"(?<!`)`([^`]+)`(?!`)"), re.compile(r"[&<>\\*_\[\]|
 def markdown_page(page: Document) -> str:
     """Write a document as Markdown."""
     page = shorten(page, Detail())
-    parts = [f"# {_inert(page.title)}", f"**{_inert(page.headline)}**", *(_block(item) for item in page.summary)]
+    parts = [f"# {inert(page.title)}", f"**{inert(page.headline)}**", *(_block(item) for item in page.summary)]
     for chapter in page.chapters:
         parts += [
-            f"## {_inert(chapter.title)}",
-            f"*{_inert(chapter.question)}*",
+            f"## {inert(chapter.title)}",
+            f"*{inert(chapter.question)}*",
             *(_block(item) for item in chapter.blocks),
         ]
     for section in page.sections:
         parts += [f"## {section.audit.capitalize()}", f"*{section.question}*"]
-        parts += [f"- {_inert(answer)}" for answer in section.answers]
+        parts += [f"- {inert(answer)}" for answer in section.answers]
         parts += [_block(item) for item in section.blocks if isinstance(item, Text)]
         parts.append(_table(findings_table(section)))
         parts += [f"### Why these verdicts of the {section.audit} audit", _reasons(section)] if section.entries else []
     parts += ["## Data", *(_block(item) for item in page.data), "## Methods", _table(page.tested)]
     parts += [f"**{s.audit.capitalize()}.** {s.method} {' '.join(f'[{k}]' for k in s.sources)}" for s in page.sections]
-    parts += ["## References", "\n".join(f"- **{k}** {_inert(t)} {a}".rstrip() for k, t, a in page.references)]
+    parts += ["## References", "\n".join(f"- **{k}** {inert(t)} {a}".rstrip() for k, t, a in page.references)]
     meanings = [*((shown(v), t) for v, t in words.VERDICT_WORDS.items()), *page.glossary]
-    parts += ["## Glossary", "\n".join(f"- **{_inert(w)}**: {_inert(m)}" for w, m in meanings)]
+    parts += ["## Glossary", "\n".join(f"- **{inert(w)}**: {inert(m)}" for w, m in meanings)]
     parts += ["## To repeat this run", _table(page.facts)]
     return "\n\n".join(parts) + "\n"
 
@@ -41,7 +41,7 @@ def markdown_page(page: Document) -> str:
 def _reasons(section: Section) -> str:
     """Say each finding's reason, those that decide nothing included; the same ones as in the table."""
     lines = [
-        f"- **{_inert(f.measure)}, {_inert(compared(f.groups))}**: {_inert(shown(f.verdict))}. {_inert(f.reason)}"
+        f"- **{inert(f.measure)}, {inert(compared(f.groups))}**: {inert(shown(f.verdict))}. {inert(f.reason)}"
         for f in (entry.finding for entry in section.entries[: section.most_rows])
     ]
     return "\n".join(lines)
@@ -49,18 +49,33 @@ def _reasons(section: Section) -> str:
 
 def _block(item: Block) -> str:
     if isinstance(item, Text):
-        return ("> " if item.kind != "plain" else "") + _inert(item.text)
+        return ("> " if item.kind != "plain" else "") + inert(item.text)
     return _table(item.table if isinstance(item, Figure) else item)
 
 
 def _table(table: Table) -> str:
-    lines = [" | ".join(_inert(name) for name in table.head), " | ".join("---" for _ in table.head)]
-    lines += [" | ".join(_inert(shown(value)) for value in row) for row in table.rows]
-    return f"**{_inert(table.title)}**\n\n" + "\n".join(f"| {line} |" for line in lines)
+    lines = [" | ".join(inert(name) for name in table.head), " | ".join("---" for _ in table.head)]
+    lines += [" | ".join(inert(shown(value)) for value in row) for row in table.rows]
+    return f"**{inert(table.title)}**\n\n" + "\n".join(f"| {line} |" for line in lines)
 
 
-def _inert(text: str) -> str:
-    """Escape what Markdown or HTML inside it would act upon: names come from strangers."""
+def inert(text: str) -> str:
+    r"""Escape what Markdown or HTML inside it would act upon: names come from strangers.
+
+    Parameters
+    ----------
+    text : str
+        What is to be shown as it is.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> inert("<b> *x*")
+    '&lt;b&gt; \\*x\\*'
+    """
     text = _CODE.sub(lambda match: f'"{match[1]}"' if _ACTIVE.search(match[1]) else match[0], printable(text))
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\*_\[\]|!#~])", r"\\\1", text)

@@ -4,20 +4,23 @@ A `Finding` is one row of the answer. An `AuditResult` is the findings of one au
 behind each; an `AuditRun` is several audits on one error budget with all that is needed to repeat it.
 """
 
+from evenhand.results.display import Displayed
 from evenhand.results.evidence import Evidence
 from evenhand.results.finding import Finding, Interval, Verdict, plain
+from evenhand.results.findings import Findings
 from evenhand.results.run import SCHEMA, AuditResult, AuditRun
-from evenhand.results.table import html_table, printable, shown_margin, shown_p, table_rows, text_table
+from evenhand.results.table import printable, shown_margin, shown_p, table_rows, text_table
 
 __all__ = [
     "SCHEMA",
     "AuditResult",
     "AuditRun",
+    "Displayed",
     "Evidence",
     "Finding",
+    "Findings",
     "Interval",
     "Verdict",
-    "html_table",
     "plain",
     "printable",
     "shown_margin",

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from evenhand.results.display import Displayed
+
 # What the name of a group audit's measure may end with, the last first: all groups at once; within strata; bounds, and
 # an estimate under an assumption, where groups are unknown or guessed.
 FORMS = ("_global", "_conditional", "_bounds", "_em")
@@ -60,7 +62,7 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(Displayed):
     """One row of an audit's answer.
 
     Parameters

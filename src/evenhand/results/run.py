@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar
 
 from evenhand.files import written_json
+from evenhand.results.display import Displayed
 from evenhand.results.evidence import Evidence, read_evidence
 from evenhand.results.finding import Finding, Interval, plain
-from evenhand.results.table import html_table, text_table
+from evenhand.results.findings import Findings
+from evenhand.results.table import text_table
 
 SCHEMA = "evenhand/1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class AuditResult:
+class AuditResult(Findings):
     """The findings of one audit, in a fixed order, with the evidence behind each.
 
     Parameters
@@ -48,30 +50,14 @@ class AuditResult:
     kinds_of_evidence: ClassVar[Callable[[str], Sequence[type[Evidence]]]]  # handed over by `evenhand/__init__.py`
 
     audit: str
-    findings: tuple[Finding, ...]
-    evidence: tuple[Evidence, ...]
     options: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     interval_at: tuple[Callable[[float], Interval | None] | None, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
-        if len(self.findings) != len(self.evidence):
-            raise ValueError("each finding needs its evidence")
+        Findings.__post_init__(self)
         if self.interval_at and len(self.interval_at) != len(self.findings):
             raise ValueError("each finding needs a place in `interval_at`")
-
-    def __iter__(self) -> Iterator[Finding]:
-        return iter(self.findings)
-
-    def __len__(self) -> int:
-        return len(self.findings)
-
-    def __getitem__(self, index: int) -> Finding:
-        return self.findings[index]
-
-    def to_rows(self) -> list[dict[str, Any]]:
-        """Return one plain dictionary per finding, ready for any data frame."""
-        return [f.to_dict() for f in self.findings]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the whole result as plain data."""
@@ -95,15 +81,9 @@ class AuditResult:
             notes=tuple(data["notes"]),
         )
 
-    def __str__(self) -> str:
-        return text_table(self.findings)
-
-    def _repr_html_(self) -> str:
-        return html_table(self.findings)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class AuditRun:
+class AuditRun(Displayed):
     """Several audits of one data set on one error budget, with all that is needed to repeat them.
 
     Parameters
@@ -127,7 +107,9 @@ class AuditRun:
     'evenhand/1'
     """
 
-    report: ClassVar[Callable[[], ModuleType]]  # handed over by `evenhand/__init__.py`: the room of that name
+    # report, sharing: handed over by `evenhand/__init__.py`: the rooms of these names.
+    report: ClassVar[Callable[[], ModuleType]]
+    sharing: ClassVar[Callable[[], ModuleType]]
 
     results: tuple[AuditResult, ...]
     plan: Mapping[str, Any]
@@ -139,6 +121,45 @@ class AuditRun:
     def findings(self) -> tuple[Finding, ...]:
         """All findings of all audits, in order."""
         return tuple(f for r in self.results for f in r.findings)
+
+    def find(
+        self,
+        *,
+        measure: str | None = None,
+        group: str | None = None,
+        audit: str | None = None,
+        verdict: str | None = None,
+    ) -> Findings:
+        """Return the findings that are about all of what is named; see `Findings.find`."""
+        return self._all.find(measure=measure, group=group, audit=audit, verdict=verdict)
+
+    def __getitem__(self, measure: str) -> Findings:
+        """Return the findings of one measure, or about one metric."""
+        return self._all.find(measure=measure)
+
+    def to_frame(self, kind: str | None = None) -> Any:
+        """Return a data frame with one row per finding; see `Findings.to_frame`."""
+        return self._all.to_frame(kind)
+
+    def plot(self, chart: str | None = None, *, theme: str = "light") -> Any:
+        """Return an Altair chart: all findings, or one chart of the report by its title; needs ``evenhand[plot]``.
+
+        Parameters
+        ----------
+        chart : str, optional
+            The title of one of the report's charts, or its beginning; an unknown one is answered with their titles.
+        theme : {"light", "dark"}
+            For the background it will stand on.
+
+        Returns
+        -------
+        altair.LayerChart or altair.VConcatChart
+        """
+        return AuditRun.report().plot(self._all if chart is None else self, chart, theme=theme)
+
+    @property
+    def _all(self) -> Findings:
+        return Findings(findings=self.findings, evidence=tuple(e for r in self.results for e in r.evidence))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the run as plain data, in the layout of ``findings.json``."""
@@ -178,8 +199,41 @@ class AuditRun:
         """Return the run as JUnit XML, a `disparity` as a failure, and, with a path, write it there in one step."""
         return str(AuditRun.report().to_junit(self, path))
 
+    def to_model_card(self, path: str | Path | None = None, *, name: str = "Audited model", **fields: Any) -> str:
+        """Return the findings as a model card in Markdown and, with a path, write it there in one step.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Such as ``"README.md"``.
+        name : str
+            Of the model.
+        **fields
+            Further metadata fields of a Hugging Face card, such as ``license="mit"``, ``tags=["credit"]`` or
+            ``dataset="loans-2024"``; they are written as they are given.
+
+        Returns
+        -------
+        str
+        """
+        return str(AuditRun.sharing().to_model_card(self, path, name=name, **fields))
+
+    def log_to_mlflow(self, *, run_id: str | None = None, prefix: str = "evenhand") -> str:
+        """Log metrics, parameters, tags and files into MLflow; needs ``evenhand[mlflow]``.
+
+        Parameters
+        ----------
+        run_id : str, optional
+            The MLflow run to log into; by default the active one, or else a new one, which is ended again.
+        prefix : str
+            What all names begin with, to tell several audits in one MLflow run apart.
+
+        Returns
+        -------
+        str
+            The id of the MLflow run.
+        """
+        return str(AuditRun.sharing().log_to_mlflow(self, run_id=run_id, prefix=prefix))
+
     def __str__(self) -> str:
         return text_table(self.findings)
-
-    def _repr_html_(self) -> str:
-        return html_table(self.findings)

@@ -84,26 +84,6 @@ def text_rows(rows: Sequence[Sequence[str]], *, numbers: Sequence[str] = ()) -> 
     return "\n".join([line(head), "  ".join("-" * w for w in widths), *map(line, rows[1:])])
 
 
-def html_table(findings: Sequence[Finding]) -> str:
-    """Lay findings out as an HTML table; names are escaped.
-
-    Parameters
-    ----------
-    findings : sequence of Finding
-        One row each.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> "<b>" in html_table([Finding(audit="group", measure="<b>", groups=("a", "b"), estimate=0.5)])
-    False
-    """
-    return html_rows(table_rows(findings))
-
-
 def html_rows(cells: Sequence[Sequence[str]]) -> str:
     """Lay rows, the head first, out as an HTML table; texts are escaped."""
     head, *rows = [[html.escape(cell) for cell in row] for row in cells]

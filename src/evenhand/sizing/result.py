@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.files import written_json
-from evenhand.results import SCHEMA, plain, printable
-from evenhand.results.table import html_rows, text_rows
+from evenhand.results import SCHEMA, Displayed, plain, printable
+from evenhand.results.table import text_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ class PowerRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PowerResult:
+class PowerResult(Displayed):
     """What an audit can show, one row per comparison.
 
     Parameters
@@ -126,14 +126,14 @@ class PowerResult:
         return written_json(self.to_dict(), path)
 
     def __str__(self) -> str:
-        return text_rows(_cells(self))
+        return text_rows(self.cells())
 
-    def _repr_html_(self) -> str:
-        return html_rows(_cells(self))
+    def cells(self) -> list[tuple[str, ...]]:
+        """Return the head and the cells of the table; columns without any content are left out."""
+        return _cells(self)
 
 
 def _cells(result: PowerResult) -> list[tuple[str, ...]]:
-    """Return the head and the cells of the table; columns without any content are left out."""
     head = (
         "measure", "groups", "rows", "value", "detectable", "difference", "power", "rows needed", "or one group",
         "equivalence power", "rows for equivalence", "or one group alone",
