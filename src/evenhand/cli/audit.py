@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from evenhand.cli.output import keep, progress, show, table_makers, write
 from evenhand.cli.pairs import pairs
 from evenhand.cli.reading import data_options, listed, open_data, said_of_data
 from evenhand.errors import UsageError
+from evenhand.files import hashed
+from evenhand.models.files import model_mark
 from evenhand.plan import Plan, check_fits
 from evenhand.report import compose
 from evenhand.report.bias_audit import BiasAudit, bias_plan
@@ -50,6 +53,8 @@ from evenhand.run import perform
               help="Whether the error rate holds over all periods or in each alone.")  # fmt: skip
 @click.option("--out", type=click.Path(path_type=Path), default=Path("evenhand-report"), show_default=True,
               help="Folder for the results.")  # fmt: skip
+@click.option("--title", help="Title of the report.  [default: Audit report, with the label]")
+@click.option("--label", help="What you call this run, such as the model's version; kept in findings.json.")
 @click.option("--format", "form", type=click.Choice(["report", *FORMS]), default="report", show_default=True,
               help="A report of all audits, or bias-audit tables with CSV and Excel beside them.")  # fmt: skip
 @click.option("--suppress", type=int, metavar="N", help="Make results that may be shared: no count below N is in them.")
@@ -92,9 +97,11 @@ def audit_command(files: tuple[str, ...], **words: Any) -> int:
             suppress=words["suppress"],
             simultaneous=together,
         )
+    run = replace(run, label=words["label"], **_hashes(files, asked, words))
     keep(run, words["out"])
     audit = BiasAudit.of_run(run, data, words["form"]) if together else None
     page = compose(run) if audit is None else audit.page
+    page = replace(page, title=words["title"] or page.title)
     if not words["quiet"]:
         show(run, page, None if audit is None else str(audit))
     fails = (lambda f: any(g.met_by(f) for g in gates)) if gates else None
@@ -103,6 +110,14 @@ def audit_command(files: tuple[str, ...], **words: Any) -> int:
     for sentence in broken:
         click.echo(f"evenhand: {printable(sentence)}", err=True)
     return 3 if broken else 0
+
+
+def _hashes(files: Sequence[str], asked: Plan, words: Mapping[str, Any]) -> dict[str, Any]:
+    """Return by what the model and the input files can be recognised."""
+    named = [hashed(file) for file in files if words["spark"] is None and file != "-"]
+    if words["suppress"] is not None:  # a reader could test guesses about single people with a hash
+        named = [{"name": file["name"], "sha256": None, "reason": "It is not published."} for file in named]
+    return {"model": model_mark(asked.data.get("model")), "input": named}
 
 
 def check_folder(out: Path) -> None:
@@ -118,6 +133,9 @@ def _check_periods(words: Mapping[str, Any]) -> None:
     """Refuse what is made for one table and would not hold for several periods, before any row is read."""
     if words["form"] in FORMS:
         raise UsageError(f"`--format {words['form']}` makes the tables of one period; leave out `--by`.")
+    for name in ("title", "label"):
+        if words[name] is not None:
+            raise UsageError(f"`--{name}` names one run, and `--by` makes several; leave out one of them.")
     if words["suppress"] is not None:
         raise UsageError("`--suppress` protects one table, and counts of several periods add up; leave out `--by`.")
 
