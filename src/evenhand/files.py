@@ -1,13 +1,49 @@
-"""Writing files so that a reader never sees half of them."""
+"""Writing files so that a reader never sees half of them, and hashing those that were read."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+_LARGEST_HASHED = 2_000_000_000  # bytes: reading a larger file once more takes long
+
+
+def hashed(path: str | Path) -> dict[str, str | None]:
+    """Return the name of a file and the SHA-256 of its bytes, or why there is none.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+
+    Returns
+    -------
+    dict
+        ``"name"`` without its folder, ``"sha256"`` and ``"reason"``, one of which is None.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     target = pathlib.Path(folder) / "a.txt"
+    ...     write_atomic(target, "abc")
+    ...     hashed(target)["sha256"][:16], hashed(folder)["reason"]
+    ('ba7816bf8f01cfea', 'It is not a single file.')
+    """
+    path, known = Path(path), None
+    reason: str | None = "It is not a single file."
+    if path.is_file():
+        reason = f"It is larger than {_LARGEST_HASHED // 10**9} GB."
+        if path.stat().st_size <= _LARGEST_HASHED:
+            reason = None
+            with path.open("rb") as file:
+                known = hashlib.file_digest(file, "sha256").hexdigest()
+    return {"name": path.name, "sha256": known, "reason": reason}
 
 
 def write_atomic(path: Path, text: str) -> None:

@@ -235,7 +235,7 @@ def check_fits(plan: Plan, data: AuditData, model: Any) -> None:
     for name in plan.audits:
         why = AUDITS[name].lacks(data, model, plan.sections[name])
         if why:
-            raise UsageError(f"The audit `{name}` {why}. Give it, or leave the audit out of `audits`.")
+            raise UsageError(f"The audit `{name}` {why}. Give it, or leave the audit out of `audits=`.")
 
 
 def _names(key: str, value: Any) -> tuple[str, ...]:
@@ -250,9 +250,9 @@ def _audits(key: str, value: Any) -> tuple[str, ...]:
         if name not in AUDITS:
             raise UsageError(f"Audit `{name}` is not known.{near_matches(name, AUDITS)}")
         if names.count(name) > 1:
-            raise UsageError(f"Audit `{name}` is named twice in `audits`. Name each audit once.")
+            raise UsageError(f"Audit `{name}` is named twice in `audits=`. Name each audit once.")
     if not names:
-        raise UsageError("The plan names no audit. Name at least one in `audits`.")
+        raise UsageError("The plan names no audit. Name at least one in `audits=`.")
     return names
 
 
@@ -290,12 +290,12 @@ def _reference(key: str, value: Any) -> dict[str, str] | str:
     if isinstance(value, str):
         if value not in WORDS:
             raise UsageError(
-                f"`reference` is `{value}`; allowed: {', '.join(f'`{word}`' for word in WORDS)}, or a group of each "
+                f"`reference=` is `{value}`; allowed: {', '.join(f'`{word}`' for word in WORDS)}, or a group of each "
                 'attribute, such as `reference = {sex = "Male"}`.'
             )
         return value
     if not all(isinstance(label, str) for label in _table(key, value).values()):
-        raise UsageError('`reference` takes labels as text, such as `reference = {sex = "Male"}`.')
+        raise UsageError('`reference=` takes labels as text, such as `reference = {sex = "Male"}`.')
     return _table(key, value)
 
 

@@ -31,6 +31,7 @@ from evenhand.kernels.shared.seeds import RngLike, seed_of
 from evenhand.metrics import resolve
 from evenhand.models import AuditedModel, audited_model, load_model
 from evenhand.models.adapter import ASKED_ROWS
+from evenhand.models.files import model_mark
 from evenhand.models.training_rows import training_rows
 from evenhand.plan import Plan, check_fits
 from evenhand.progress import Progress, shown_progress, step_text
@@ -51,6 +52,7 @@ def audit(
     workers: int = 1,
     progress: Progress | bool | None = None,
     suppress: int | None = None,
+    label: str | None = None,
 ) -> AuditRun:
     """Run all audits of a plan on one error budget.
 
@@ -77,6 +79,8 @@ def audit(
     suppress : int, optional
         Make a run that may be shared: groups with a count below this number are held back, and further ones so that
         these cannot be worked out. Only the group audit runs, on the counts that are left.
+    label : str, optional
+        What you call this run, such as the model's version: in ``findings.json`` and in the report's title.
 
     Returns
     -------
@@ -95,6 +99,7 @@ def audit(
             f"`audit` needs data that were read: got {type(data).__name__}. Read it first and say what its columns "
             f"mean: `eh.audit(eh.read(source, outcome=..., decision=..., groups=...))`."
         )
+    mark = model_mark(model)
     if isinstance(model, str | Path):
         model = load_model(model)
     if plan is None:
@@ -104,7 +109,8 @@ def audit(
         check_fits(plan, data, model)
     plan = plan.changed(seed=seed_of(plan.seed if rng is None else rng))
     with shown_progress(progress) as tell:
-        return perform(plan, data, model, workers=workers, progress=tell, suppress=suppress)
+        run = perform(plan, data, model, workers=workers, progress=tell, suppress=suppress)
+    return replace(run, label=label, model=mark)
 
 
 def perform(
@@ -202,7 +208,7 @@ def _shared_run(plan: Plan, shared: Shareable, working: Mapping[str, Any], simul
     """Ask the group audit of published counts, attribute by attribute; other audits rest on single people."""
     if plan.correction == "max-t":
         raise UsageError(
-            "`suppress` holds some groups back, and the correction `max-t` needs all of them. Choose `holm`."
+            "`suppress=` holds some groups back, and the correction `max-t` needs all of them. Choose `holm`."
         )
     left_out = [name for name in plan.audits if name != "group"]
     notes = [f"Not shared, because it rests on {_rests_on(name)}: the {name} audit." for name in left_out]
@@ -214,7 +220,7 @@ def _shared_run(plan: Plan, shared: Shareable, working: Mapping[str, Any], simul
     results = []
     for name, label in chosen.items() if isinstance(chosen, Mapping) else ():
         if label in shared.suppressed.get(name, ()):
-            raise UsageError(f"Reference `{name}={label}` is held back by `suppress`. Choose a larger group.")
+            raise UsageError(f"Reference `{name}={label}` is held back by `suppress=`. Choose a larger group.")
     for part in shared.parts:
         one = {**asked, "reference": chosen}
         if isinstance(chosen, Mapping):
@@ -228,6 +234,7 @@ def _shared_run(plan: Plan, shared: Shareable, working: Mapping[str, Any], simul
         "rows_used": shared.rows.rows_used,
         "rows_dropped": dict(shared.rows.dropped),
         "columns": dict(shared.parts[0].columns),
+        "labels": {role: labels.to_dict() for role, labels in shared.parts[0].labels.items()},
         "groups": shared.groups,
         **dict.fromkeys(("fingerprint", "people"), "not published"),  # a reader could test guesses with a hash
         "notes": [*shared.notes, *notes],
@@ -296,7 +303,7 @@ def _check_request(plan: Plan, data: AuditData) -> None:
         if len(sizes) > _MANY_GROUPS and np.median(sizes) < 2 and " × " not in attribute.name:
             raise DataError(
                 f"Column `{attribute.name}` has {len(sizes):,} groups for {data.rows.rows_used:,} rows, most of one "
-                "row: it looks like an identifier. Leave it out of `groups`, or cut a numeric column with `cuts`."
+                "row: it looks like an identifier. Leave it out of `groups=`, or cut a numeric column with `cuts=`."
             )
     for name in plan.audits:
         options = _options(plan, name, data)
@@ -339,7 +346,7 @@ def decided(data: AuditData, model: AuditedModel) -> tuple[AuditData, list[str]]
     if model.threshold is None:
         return made, [
             f"Scores are those of the model `{model.name}`. They are no probabilities, and from which on the decision "
-            "is 1 is not known, so nothing is said about decisions. Say it with `threshold`, or name a column of them."
+            "is 1 is not known, so nothing is said about decisions. Say it with `threshold=`, or name a column of them."
         ]
     return made, [
         f"Scores and decisions are those of the model `{model.name}`, which decides 1 from {model.threshold:g} on."
@@ -392,6 +399,7 @@ def _describe(data: AuditData, notes: list[str]) -> dict[str, Any]:
         "rows_used": data.rows.rows_used,
         "rows_dropped": dict(data.rows.dropped),
         "columns": dict(data.columns),
+        "labels": {role: labels.to_dict() for role, labels in data.labels.items()},
         "groups": {a.name: dict(zip(a.labels, group_sizes(data, a), strict=True)) for a in data.attributes},
         "fingerprint": data.fingerprint,
         "people": people_mark(data),

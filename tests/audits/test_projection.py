@@ -463,7 +463,7 @@ def test_figure_counts_people_near_the_boundary():
         ({"criterion": "equal_oportunity"}, UsageError, "Did you mean `equal_opportunity`"),
         ({"attribute": "sexx"}, UsageError, "sexx"),
         ({"distance": "dd"}, DataError, "no feature column `dd`"),
-        ({"distance": None}, UsageError, "either `model`, or `distance`"),
+        ({"distance": None}, UsageError, "either `model=`, or `distance`"),
         ({"distance": np.ones(3)}, DataError, "has 3 values for 400 records"),
         ({"distance": np.full(N, -1.0)}, DataError, "400 distances .* negative"),
         ({"distance": "threshold"}, DataError, "needs a score"),

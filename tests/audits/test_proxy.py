@@ -293,7 +293,7 @@ def test_learned_decisions_have_estimates_without_intervals(big):
     row = {f.measure: f for f in audit(blind, max_steps=0)}
     assert row["fpr"].interval is not None
     assert row["fpr:carrier"].interval is None
-    assert "pass `model`" in row["fpr:carrier"].reason
+    assert "pass `model=`" in row["fpr:carrier"].reason
     assert row["fpr:carrier"].verdict == "not_computable"
 
 

@@ -158,7 +158,7 @@ def test_other_audits_are_left_out_and_said():
 
 @pytest.mark.parametrize("threshold", [1, 0, -3, 10.5, True, 5000])
 def test_a_strange_threshold_is_refused(threshold):
-    with pytest.raises(eh.UsageError, match=r"`suppress` is .*; allowed: a whole number from 2 to 1000"):
+    with pytest.raises(eh.UsageError, match=r"`suppress=` is .*; allowed: a whole number from 2 to 1000"):
         eh.audit(_people(), rng=0, suppress=threshold)
 
 

@@ -404,7 +404,7 @@ def test_data_it_cannot_use_is_refused() -> None:
     with pytest.raises(eh.DataError, match=r"the tail audit does not take them.*weight_kind='frequency'"):
         audit(columns, weight=np.linspace(0.5, 1.5, 400), weight_kind="sampling")
     data = eh.AuditData.from_arrays(score=columns["x"], groups={"sex": columns["sex"]})
-    with pytest.raises(eh.DataError, match="needs `features`"):
+    with pytest.raises(eh.DataError, match="needs `features=`"):
         audit_tail(data, model=wavy)
 
 

@@ -156,7 +156,7 @@ def test_people_without_a_value_on_one_side_are_left_out() -> None:
         ({"decisions": [1]}, np.zeros(300), {}, UsageError, "may hold `decision` and `score`"),
         (np.zeros(300), np.full(300, 0.5), {}, UsageError, "`a` has a decision and `b` has none"),
         (np.zeros(300), np.zeros(300), {"margin": "ratio:0.9"}, UsageError, "takes a difference such as 0.02"),
-        (np.zeros(300), np.zeros(300), {"alpha": 2}, UsageError, "`alpha` must lie between 0 and 1"),
+        (np.zeros(300), np.zeros(300), {"alpha": 2}, UsageError, "`alpha=` must lie between 0 and 1"),
         (np.full(300, np.nan), np.zeros(300), {}, DataError, "No person has a value on both sides"),
         (np.full(300, "yes"), np.zeros(300), {}, DataError, "does not occur among the data's decisions"),
         (LogisticRegression(), LogisticRegression(), {}, UsageError, "is a model and the data have no features"),
@@ -185,7 +185,7 @@ def test_other_audits_stand_side_by_side() -> None:
     found = eh.compare(data, *models, metrics=["fnr"], audits=["projection"])
     assert found.headlines[0]["audit"] == "projection"
     assert "no paired interval" in found.headlines[0]["note"]
-    with pytest.raises(UsageError, match="`audits` names `group`"):
+    with pytest.raises(UsageError, match="`audits=` names `group`"):
         eh.compare(data, *models, audits=["group"])
 
 

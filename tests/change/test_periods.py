@@ -79,4 +79,4 @@ def test_what_is_said() -> None:
         "verdicts": dict.fromkeys(map(str, Verdict), 0), "problem": "No.",
     }  # fmt: skip
     assert notes_of(plan(), data, 0.05) == ()
-    assert "give `n_resamples` of 12,000 or more" in notes_of(plan(), data, 0.05 / PERIODS)[0]
+    assert "give `n_resamples=` of 12,000 or more" in notes_of(plan(), data, 0.05 / PERIODS)[0]

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import ast
+import re
+from pathlib import Path
+
 import pytest
 
+import evenhand
 from evenhand.cli import run
 from evenhand.cli.audit import audit_command
 from evenhand.cli.wording import _FLAGS, spoken
+
+# Rooms whose functions a terminal does not reach, or that write its words themselves.
+_OWN_WORDS = ("kernels", "cli", "sizing", "datasets", "reproductions", "mitigation", "inference", "similarity")
+# Keys of a mapping, help of options, and an option of one audit that shares its name with another audit's flag.
+_NOT_OPTIONS = ("may hold `decision`", "`margin` must be a part of the gap", "needs `model`.", "implies `ratio`")
 
 
 @pytest.mark.parametrize(
@@ -15,7 +25,7 @@ from evenhand.cli.wording import _FLAGS, spoken
         ("Name it with `outcome=`.", "Name it with `--outcome`."),
         ("as a group with `missing='group'`.", "as a group with `--missing group`."),
         ("allow it with `trust_pickle=True` (`--trust-pickle`).", "allow it with `--trust-pickle`."),
-        ("Leave it out of `groups`, or cut it with `cuts`.", "Leave it out of `--group`, or cut it with `--cut`."),
+        ("Leave it out of `groups=`, or cut it with `cuts=`.", "Leave it out of `--group`, or cut it with `--cut`."),
         ("Pass `positive='poor'` or `positive=2`.", "Pass `--positive poor` or `--positive 2`."),
         ("name `positive={'model': 'bad'}`.", 'name `positive = {model = "bad"}` under `[data]` in a plan.'),
         ("use `method='euler'`", 'use `method = "euler"` in a plan'),
@@ -29,6 +39,31 @@ from evenhand.cli.wording import _FLAGS, spoken
 )
 def test_options_are_named_as_the_command_line_has_them(python, terminal):
     assert spoken(python) == terminal
+
+
+def _messages():
+    """Yield every text of the package that is no docstring, with its place; what is filled in is left out."""
+    for path in sorted(Path(evenhand.__file__).parent.rglob("*.py")):
+        room = path.relative_to(Path(evenhand.__file__).parent).parts[0]
+        if room in _OWN_WORDS:
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        described = {
+            id(node.body[0].value)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef) and isinstance(node.body[0], ast.Expr)
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in described:
+                yield f"{path.name}:{node.lineno}", node.value
+
+
+def test_every_message_writes_an_option_so_that_it_can_be_said_at_a_terminal():
+    texts = list(_messages())
+    assert len(texts) > 1000
+    bare = re.compile(rf"(?<![`\w])`({'|'.join(_FLAGS)})`(?!`)")
+    wrong = {f"{place}: {text}" for place, text in texts if bare.search(text)}
+    assert not {text for text in wrong if not any(known in text for known in _NOT_OPTIONS)}
 
 
 def test_every_flag_exists():

@@ -153,7 +153,7 @@ def test_large_sources_with_features_become_batches(
 def test_what_cannot_be_batches_says_so(table: pd.DataFrame) -> None:
     with pytest.raises(UsageError, match=r"rows are in memory\. Pass `rows='keep'`"):
         eh.read(table, **ROLES, rows="batches")
-    with pytest.raises(UsageError, match="Name them in `features`"):
+    with pytest.raises(UsageError, match="Name them in `features=`"):
         eh.read(duckdb.from_df(table), **{**ROLES, "features": None}, rows="batches")
     with pytest.raises(UsageError, match="`cluster` is for the group audit"):
         eh.read(duckdb.from_df(table), **ROLES, cluster="town", rows="batches")

@@ -66,7 +66,7 @@ def test_features_of_a_database_are_kept_or_read_in_batches(database: Path) -> N
     [
         ({}, UsageError, r"`bank.duckdb` has 3 tables \(`loans`, .*`old.loans`\). Name one as `table=`"),
         ({"table": "loan"}, DataError, r"has no table `loan`. Did you mean `loans`"),
-        ({"table": "loans", "query": "SELECT 1"}, UsageError, r"`table` and `query` are both given"),
+        ({"table": "loans", "query": "SELECT 1"}, UsageError, r"`table=` and `query=` are both given"),
         ({"query": "SELECT 1; SELECT 2"}, UsageError, r"must be one SELECT, .*; got SELECT and SELECT"),
         ({"query": "DROP TABLE loans"}, UsageError, r"must be one SELECT, which only reads; got DROP"),
         ({"query": "COPY loans TO 'x.csv'"}, UsageError, r"got COPY"),

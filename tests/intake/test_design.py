@@ -154,7 +154,7 @@ def test_people_of_unknown_group_stay() -> None:
         ({"one": np.zeros(200)}, {"cluster": "one"}, DataError, "Column `one` has one value"),
         ({}, {"cluster": "sex"}, DataError, "Column `sex` is used as group and as cluster"),
         ({}, {"group_probability": {"race": ["p_a"]}}, UsageError, "names 1 column; at least 2 are needed"),
-        ({}, {"group_probability": {"sex": ["p_a", "p_b"]}}, DataError, "`sex` is in `groups` and in"),
+        ({}, {"group_probability": {"sex": ["p_a", "p_b"]}}, DataError, "`sex` is in `groups=` and in"),
         ({}, {"group_probability": {"race": ["p_a", "job"]}}, DataError, "`job` must hold numbers"),
         ({}, {"group_probability": {"race": ["p_a", "age"]}}, DataError, "lies outside 0 to 1 in 200 rows"),
         ({"p_b": np.full(200, 0.2)}, {"group_probability": {"race": ["p_a", "p_b"]}}, DataError, "do not add up to 1"),

@@ -86,16 +86,16 @@ def test_cut_intervals_without_rows_disappear() -> None:
 
 @pytest.mark.parametrize("points", [[40, 25], [], [1, 1], [float("nan")]])
 def test_bad_cuts(points: list[float]) -> None:
-    with pytest.raises(UsageError, match=r"`cuts` for `age` must be increasing finite numbers"):
+    with pytest.raises(UsageError, match=r"`cuts=` for `age` must be increasing finite numbers"):
         of({"age": [1, 50]}, cuts={"age": points})
 
 
 def test_cuts_of_text_and_of_unknown_columns() -> None:
     with pytest.raises(DataError, match=r"Column `age` is text .* cannot be cut"):
         of({"age": ["old", "young"]}, cuts={"age": [25]})
-    with pytest.raises(UsageError, match=r"`agee`, which is not in `groups` or `strata`. Did you mean `age`"):
+    with pytest.raises(UsageError, match=r"`agee`, which is not in `groups=` or `strata=`. Did you mean `age`"):
         of({"age": [1, 2]}, cuts={"agee": [25]})
-    with pytest.raises(UsageError, match=r"`age` is in `cuts` and in `continuous`"):
+    with pytest.raises(UsageError, match=r"`age` is in `cuts=` and in `continuous=`"):
         of({"age": [1, 2]}, cuts={"age": [25]}, continuous="age")
 
 
@@ -122,7 +122,7 @@ def test_intersections_cross_what_occurs() -> None:
     assert crossed.labels == ("F & x", "F & y", "M & y")
     assert crossed.codes.tolist() == [0, 2, 1, 2]
     assert [a.name for a in of({"sex": groups["sex"]}, intersections=True).attributes] == ["sex"]
-    with pytest.raises(UsageError, match=r"`intersections` names `rase`.*Did you mean `race`"):
+    with pytest.raises(UsageError, match=r"`intersections=` names `rase`.*Did you mean `race`"):
         of(groups, intersections=[("sex", "rase")])
     with pytest.raises(UsageError, match=r"at least 2 different columns"):
         of(groups, intersections=[("sex", "sex")])
@@ -133,7 +133,7 @@ def test_one_group_is_refused_with_the_reason() -> None:
         DataError, match=r"`g` has 1 group \(`a`\) after dropping 2 rows with missing labels; at least 2"
     ):
         of({"g": ["a", None, "a", None]})
-    with pytest.raises(DataError, match=r"`g` has 1 group \(`a`\); at least 2 are needed. Check `groups`\."):
+    with pytest.raises(DataError, match=r"`g` has 1 group \(`a`\); at least 2 are needed. Check `groups=`\."):
         of({"g": ["a", "a"]})
 
 

@@ -80,7 +80,7 @@ def test_other_numbers_are_a_numeric_outcome() -> None:
 
 
 def test_more_than_two_labels_need_help_and_become_one_against_the_rest() -> None:
-    with pytest.raises(DataError, match=r"has 3 labels \(`a`, `b`, `c`\); a binary outcome has 2.*`positive`"):
+    with pytest.raises(DataError, match=r"has 3 labels \(`a`, `b`, `c`\); a binary outcome has 2.*`positive=`"):
         outcome_of(["a", "b", "c", "a"])
     data = outcome_of(["a", "b", "c", "a"], positive="a")
     assert data.outcome is not None
@@ -89,7 +89,7 @@ def test_more_than_two_labels_need_help_and_become_one_against_the_rest() -> Non
 
 
 def test_a_decision_must_be_binary() -> None:
-    with pytest.raises(DataError, match=r"has 4 values .* a decision has 2.*`score` with a `threshold`"):
+    with pytest.raises(DataError, match=r"has 4 values .* a decision has 2.*`score=` with a `threshold=`"):
         AuditData.from_arrays(decision=[0.1, 0.2, 0.3, 0.4], groups={"g": G})
     with pytest.raises(DataError, match=r"a binary decision has 2"):
         AuditData.from_arrays(decision=["a", "b", "c", "c"], groups={"g": G})
@@ -115,11 +115,11 @@ def test_positive_for_a_decision_leaves_a_numeric_outcome() -> None:
 
 
 def test_positive_that_does_not_occur() -> None:
-    with pytest.raises(DataError, match=r"`positive` is 'yess'.*`no`, `yes`"):
+    with pytest.raises(DataError, match=r"`positive=` is 'yess'.*`no`, `yes`"):
         outcome_of(["yes", "no", "yes", "no"], positive="yess")
-    with pytest.raises(DataError, match=r"`positive` for outcome is 'x'.*does not occur in column `outcome`"):
+    with pytest.raises(DataError, match=r"`positive=` for outcome is 'x'.*does not occur in column `outcome`"):
         outcome_of(["yes", "no", "yes", "no"], positive={"outcome": "x"})
-    with pytest.raises(UsageError, match=r"`positive` has the key `outcom`; allowed"):
+    with pytest.raises(UsageError, match=r"`positive=` has the key `outcom`; allowed"):
         outcome_of(["yes", "no", "yes", "no"], positive={"outcom": "yes"})
 
 

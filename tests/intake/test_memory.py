@@ -78,8 +78,8 @@ def test_what_does_not_fit_is_added_up_or_read_in_batches(large: Path, monkeypat
 
 
 def test_what_cannot_be_kept_is_one_sentence(large: Path, tmp_path: Path) -> None:
-    says = r"all 3,000,000 rows in memory, which takes about [\d.]+ [GM]B, and `memory` allows 512 MB. Allow more with"
-    with pytest.raises(DataError, match=rf"Continuous attribute `x0` needs {says} `memory=.*cut it with `cuts`"):
+    says = r"all 3,000,000 rows in memory, which takes about [\d.]+ [GM]B, and `memory=` allows 512 MB. Allow more with"
+    with pytest.raises(DataError, match=rf"Continuous attribute `x0` needs {says} `memory=.*cut it with `cuts=`"):
         read(large, **ROLES, continuous="x0", memory=BUDGET)
     with pytest.raises(DataError, match=rf"You asked for {says}"):
         read(large, **ROLES, rows="keep", memory=BUDGET)
@@ -89,7 +89,7 @@ def test_what_cannot_be_kept_is_one_sentence(large: Path, tmp_path: Path) -> Non
     table = pa.table({"y": [1, 0], "d": [1, 0], "sex": ["F", "M"], "z": ["x" * 3 * 10**8, ""]})
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
         writer.write_table(table)
-    with pytest.raises(DataError, match=r"is Arrow, which is read whole: 300 MB do not fit into `memory` of 512 MB"):
+    with pytest.raises(DataError, match=r"is Arrow, which is read whole: 300 MB do not fit into `memory=` of 512 MB"):
         read(path, **ROLES, memory=BUDGET)
 
 
@@ -109,7 +109,7 @@ def test_nothing_is_left_of_what_went_to_the_disk(tmp_path: Path, monkeypatch: p
 
 @pytest.mark.parametrize("size", ["2", "2 apples", "GB", "-2GB", True, 2.5, "", "1e9"])
 def test_amounts_that_are_none(size: Any) -> None:
-    with pytest.raises(UsageError, match=r"`memory` is .*; allowed: an amount such as '2GB'"):
+    with pytest.raises(UsageError, match=r"`memory=` is .*; allowed: an amount such as '2GB'"):
         bytes_of(size)
 
 
@@ -118,5 +118,5 @@ def test_amounts(tmp_path: Path) -> None:
     assert bytes_of(2 * 10**9) == 2 * 10**9
     assert [size_text(n) for n in (512e6, 1e9, 2.25e9)] == ["512 MB", "1 GB", "2.25 GB"]
     assert rows_within(10**9, 10) < rows_within(10**9, 5) < rows_within(2 * 10**9, 5)
-    with pytest.raises(UsageError, match=r"`memory` is 100 MB; at least 512 MB are needed"):
+    with pytest.raises(UsageError, match=r"`memory=` is 100 MB; at least 512 MB are needed"):
         bytes_of("100MB")

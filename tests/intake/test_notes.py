@@ -62,7 +62,7 @@ def test_uncut_numbers_are_pointed_out() -> None:
     table = decisions(age=np.random.default_rng(1).integers(18, 80, ROWS))
     [note] = read(table, outcome="y", decision="d", groups="age").notes
     assert note.startswith("Column `age` has 62 groups")
-    assert "`cuts`" in note
+    assert "`cuts=`" in note
     assert read(table, outcome="y", decision="d", groups="age", cuts={"age": [30, 50]}).notes == ()
 
 

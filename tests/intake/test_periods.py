@@ -162,7 +162,7 @@ def test_periods_that_make_no_sense() -> None:
         read(rows, outcome="y", groups="sex", period="sex")
     with pytest.raises(DataError, match=r"Column `dya` is not in the table. Did you mean `day`"):
         read(rows, outcome="y", groups="sex", period="dya:month")
-    with pytest.raises(UsageError, match=r"`period` is 3; allowed"):
+    with pytest.raises(UsageError, match=r"`period=` is 3; allowed"):
         read(rows, outcome="y", groups="sex", period=3)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match=r"have no periods. Read them with `period="):
         next(by_period(read(rows, outcome="y", groups="sex")))

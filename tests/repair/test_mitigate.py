@@ -258,7 +258,7 @@ def test_sampling_weights_reach_training_and_certificate() -> None:
         ({"margin": 1.5}, "can never be exceeded"),
         ({"margin": {"fpr": 0.1}}, "no margin for `fnr`"),
         ({"parts": (0.5, 0.5)}, "three positive shares"),
-        ({"alpha": 0.0}, "`alpha`"),
+        ({"alpha": 0.0}, "`alpha=`"),
         ({"performance": "auc"}, "`performance`"),
         ({"attribute": "race"}, "no attribute `race`"),
         ({"learner": "logistic"}, "scikit-learn classifier"),

@@ -151,7 +151,7 @@ def test_no_number_of_charts_makes_the_page_larger_than_promised(monkeypatch):
 
 
 def test_what_is_tested_stands_on_the_page(page, full_run):
-    assert "What is assumed until the data speak against it" in page
+    assert "What is assumed until the data show otherwise" in page
     for name, audit in AUDITS.items():
         assert name in {r.audit for r in full_run.results}
         for hypothesis in audit.hypotheses:  # what is tested on request was not asked for here

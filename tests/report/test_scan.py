@@ -80,7 +80,7 @@ def test_names_of_strangers_are_values_only(hostile_run):
 
 def test_markdown_tells_the_scan(full_run):
     text = markdown_page(compose(full_run))
-    assert "Which combination of attributes did nobody think of?" in text
+    assert "Which combinations of attributes are treated differently from everybody else?" in text
     assert "subgroups can be described with at most 3 conditions" in text
 
 

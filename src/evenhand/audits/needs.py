@@ -76,7 +76,7 @@ def independent_people(given: Given) -> str:
     """Refuse rows that belong together, strata and people of unknown group, which only the group audit takes."""
     data = given.data
     if data.cluster is not None or data.survey_strata is not None:
-        return "takes each row for one person sampled alike, and `cluster` or `survey_strata` says otherwise"
+        return "takes each row for one person sampled alike, and `cluster=` or `survey_strata=` says otherwise"
     if data.strata is not None:
         return "does not compare within strata"
     unknown = [attribute.name for attribute in data.attributes if attribute.unknown is not None]
@@ -93,7 +93,7 @@ def check_independent(data: AuditData, asking: str) -> None:
 def decisions_or_scores(given: Given) -> str:
     """Ask for decisions or scores, or for a model and what it needs to make them."""
     if given.model is not None and not given.predicted and not given.features:
-        return "needs decisions, and the model cannot make them without its columns; name them in `features`"
+        return "needs decisions, and the model cannot make them without its columns; name them in `features=`"
     return "" if given.predicted or given.model is not None else "needs a decision or a score column"
 
 
@@ -134,6 +134,6 @@ def recorded_group(given: Given) -> str:
     if seen or given.options.get("flip") is not None:
         return ""
     return (
-        "needs a feature that records the group; name such columns in `features`, or as `flip` of the tail audit in a "
+        "needs a feature that records the group; name such columns in `features=`, or as `flip` of the tail audit in a "
         "plan"
     )

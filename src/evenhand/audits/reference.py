@@ -48,7 +48,7 @@ def references(
         if len(audited) != 1:
             name = next((a.name for a in audited), "sex")
             raise UsageError(
-                f"`reference` is the single label `{wanted}` but there are {len(audited)} attributes. "
+                f"`reference=` is the single label `{wanted}` but there are {len(audited)} attributes. "
                 f"Give a mapping such as {{{name!r}: {wanted!r}}}."
             )
         wanted = {audited[0].name: wanted}
@@ -57,7 +57,7 @@ def references(
     for name, label in wanted.items():
         if name not in known:
             raise UsageError(
-                f"`reference` names the attribute `{name}`, which is not audited.{near_matches(name, known)}"
+                f"`reference=` names the attribute `{name}`, which is not audited.{near_matches(name, known)}"
             )
         if str(label) in WORDS and str(label) not in known[name]:
             raise UsageError(
@@ -99,7 +99,7 @@ def words_among(data: AuditData, wanted: Mapping[str, str] | str | None) -> dict
         taken = next((a.name for a in data.attributes if wanted in a.labels), None)
         if taken is not None:
             raise UsageError(
-                f"`reference` is `{wanted}`, which is a group of `{taken}` and also a word for {WORDS[wanted]}. Write "
+                f"`reference=` is `{wanted}`, which is a group of `{taken}` and also a word for {WORDS[wanted]}. Write "
                 f"{{{taken!r}: {wanted!r}}} for the group; for the word, give the group another label."
             )
         return {a.name: wanted for a in data.attributes}

@@ -28,7 +28,7 @@ class Hypothesis:
     """The null hypothesis of one kind of finding."""
 
     measure: str  # of which findings
-    null: str  # what is assumed until the data speak against it, without a margin
+    null: str  # what is assumed until the data show otherwise, without a margin
     margin: str = ""  # the same with a margin; empty where there is none
     default: str = "none"  # the margin by default
     on_request: bool = False  # whether it is listed only where a finding of this measure is there
@@ -341,7 +341,7 @@ _ROWS = (
     Audit(
         name="scan",
         evidence=("ScanEvidence", "Evidence"),
-        question="Which combination of attributes did nobody think of?",
+        question="Which combinations of attributes are treated differently from everybody else?",
         needs=(
             needs.several_attributes,
             needs.decisions_or_scores,
@@ -359,9 +359,9 @@ _ROWS = (
             "All subgroups that a few conditions describe are compared with everybody else. Each has its own exact "
             "p-value. Random permutations, the same for all subgroups, say how small the smallest of these p-values "
             "is by chance; the adjusted p-value is compared with that, so the error rate is over everything that was "
-            "searched. Subgroups too small to be shown cost nothing. Of the subgroups that are shown, those are listed "
-            "that say something of their own: one that differs only through a shorter or longer description is counted "
-            "under that one. Intervals hold for all subgroups together."
+            "searched. Subgroups too small to be shown do not make the others harder to show. Of the subgroups "
+            "that are shown, those are listed that differ beyond the others: one that differs only through a shorter "
+            "or longer description is counted under that one. Intervals hold for all subgroups together."
         ),
         sources=("westfall1993", "tarone1990"),
     ),

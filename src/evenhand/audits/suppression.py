@@ -135,21 +135,21 @@ def _check(data: AuditData, threshold: int) -> None:
     """Refuse what cannot be protected."""
     if isinstance(threshold, bool) or not isinstance(threshold, int) or not 2 <= threshold <= 1000:
         raise UsageError(
-            f"`suppress` is {threshold!r}; allowed: a whole number from 2 to 1000, such as 10: counts below it are "
+            f"`suppress=` is {threshold!r}; allowed: a whole number from 2 to 1000, such as 10: counts below it are "
             "not published."
         )
     if data.weight is not None:
         raise UsageError(
-            "`suppress` protects counts, and with sampling weights the rates are made of weights, which no rule here "
-            "protects. Leave `weight` out, or do not share this audit."
+            "`suppress=` protects counts, and with sampling weights the rates are made of weights, which no rule here "
+            "protects. Leave `weight=` out, or do not share this audit."
         )
     designed = {"strata": data.strata, "cluster": data.cluster, "survey_strata": data.survey_strata}
     named = [role for role, values in designed.items() if values is not None]
     named += ["group_probability"] if data.probabilities else []
     if named:
         raise UsageError(
-            f"`suppress` protects counts of groups, and `{named[0]}` asks for more than these. Leave it out, or do not "
-            "share this audit."
+            f"`suppress=` protects counts of groups, and `{named[0]}` asks for more than these. Leave it out, or do "
+            "not share this audit."
         )
 
 
@@ -158,7 +158,8 @@ def _metrics(data: AuditData, asked: Any) -> tuple[Metric, ...]:
     if asked is None:
         if data.decision is None:
             raise UsageError(
-                "`suppress` needs a decision column, or `scoring_rate` among `metrics`: only rates are made of counts."
+                "`suppress=` needs a decision column, or `scoring_rate` among `metrics=`: only rates are made of "
+                "counts."
             )
         return default_metrics(outcome_kind=data.outcome_kind, has_decision=True, has_score=False)
     metrics = resolve(asked)
@@ -168,7 +169,7 @@ def _metrics(data: AuditData, asked: Any) -> tuple[Metric, ...]:
     for metric in metrics:
         if metric.kind not in _COUNTED:
             raise UsageError(
-                f"Metric `{metric.name}` is made of single people's values, which `suppress` cannot protect. Name "
+                f"Metric `{metric.name}` is made of single people's values, which `suppress=` cannot protect. Name "
                 "metrics of counts, such as `selection_rate` or `fnr`, or `scoring_rate` alone."
             )
     return metrics
@@ -208,7 +209,7 @@ def _held(data: AuditData, cells: IntArray, kinds: int, threshold: int) -> dict[
         if len(combinations) > _MOST_PARTS:
             raise DataError(
                 f"The groups of {', '.join(f'`{a.name}`' for a in related)} make {len(combinations):,} combinations; "
-                f"`suppress` can protect at most {_MOST_PARTS:,}. Join small groups, or name fewer attributes."
+                f"`suppress=` can protect at most {_MOST_PARTS:,}. Join small groups, or name fewer attributes."
             )
         whole = Attribute(name="", labels=tuple(map(str, range(len(combinations)))), codes=place.ravel())
         columns = zip(related, combinations.T, strict=True)

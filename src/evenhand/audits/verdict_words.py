@@ -56,7 +56,7 @@ def sentence(finding: Finding, evidence: Evidence, known: Judgement, interval: I
             said += f", although it is shown to differ from {_null(finding)} (adjusted p {shown_p(known.differs)})"
         said += "."
     elif finding.verdict is Verdict.DISPARITY:
-        shown = "Chance alone explains it badly"
+        shown = "Chance alone would rarely give so large a value"
         if finding.measure.endswith("_bounds"):
             shown = "Every possible value is shown to be a disparity"
         if finding.margin is not None:
@@ -73,11 +73,13 @@ def _inconclusive(finding: Finding, evidence: Evidence, known: Judgement, interv
         first = known.waits_for
         shown = "no group difference was shown" if first == "group" else f"the {first} audit showed nothing"
         return (
-            f"Not tested, because {shown}: what explains a difference is asked only when there is one, so that "
-            "these questions cost the others nothing. This does not show that there is no disparity."
+            f"Not tested, because {shown}: what explains a difference is asked only when one is shown, so that "
+            "these questions do not make the others harder to show. This does not show that there is no disparity."
         )
     if math.isnan(known.beyond):
         return f"It was not tested. {planning}"
+    if "ruled out" not in planning:  # some audits say it with what could have been detected
+        planning = f"{ruled_out(finding)} {planning}".strip()
     if finding.margin is not None and known.differs <= known.alpha:
         return (
             f"The {_quantity(finding)} {_shown(finding, interval)} is shown to differ "
@@ -86,7 +88,7 @@ def _inconclusive(finding: Finding, evidence: Evidence, known: Judgement, interv
         )
     floor = _floor(finding, evidence)
     if floor:
-        return f"{floor} It is not shown, and not said to be compatible with chance. {planning}"
+        return f"{floor} Whether it is chance cannot be decided. {planning}"
     alone = finding.pvalue <= known.alpha
     if finding.margin is None:
         if alone:
@@ -108,6 +110,37 @@ def _inconclusive(finding: Finding, evidence: Evidence, known: Judgement, interv
     if not math.isnan(known.inside):
         said += f", nor to lie inside it (adjusted p {shown_p(known.inside)})"
     return f"{said}. That does not show that there is no disparity. {planning}"
+
+
+def ruled_out(finding: Finding) -> str:
+    """Say which values the finding's interval excludes, at its own level and for this finding alone.
+
+    Parameters
+    ----------
+    finding : Finding
+        With an interval or without.
+
+    Returns
+    -------
+    str
+        A sentence; empty where nothing is excluded.
+
+    Examples
+    --------
+    >>> around = Interval(low=-0.02, high=0.0412, level=0.95, kind="score")
+    >>> ruled_out(Finding(audit="group", measure="fnr", groups=("a", "b"), estimate=0.01, interval=around))
+    'Ruled out, looked at alone: differences below -0.020 or above 0.041 (95 % interval).'
+    """
+    interval = finding.interval
+    if interval is None or finding.measure.endswith("_bounds"):
+        return ""
+    least = 0.0 if is_ratio(finding.measure) else -math.inf
+    ends = [f"below {interval.low:.3f}"] if interval.low > least else []
+    ends += [f"above {interval.high:.3f}"] if interval.high < math.inf else []
+    if not ends:
+        return ""
+    kind = "correlation" if finding.measure.endswith("_correlation") else _quantity(finding)
+    return f"Ruled out, looked at alone: {kind}s {' or '.join(ends)} ({100 * interval.level:g} % interval)."
 
 
 def _floor(finding: Finding, evidence: Evidence) -> str:

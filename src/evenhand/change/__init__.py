@@ -105,13 +105,13 @@ def compare(
     (0.0, 'alike')
     """
     if not 0 < alpha < 1:
-        raise UsageError(f"`alpha` must lie between 0 and 1; got {alpha!r}.")
+        raise UsageError(f"`alpha=` must lie between 0 and 1; got {alpha!r}.")
     parsed = parse_margin(margin)
     if parsed is not None and parsed.ratio:
-        raise UsageError(f"`margin` is {margin!r}; a comparison takes a difference such as 0.02.")
+        raise UsageError(f"`margin=` is {margin!r}; a comparison takes a difference such as 0.02.")
     check_independent(data, "A comparison")
     if not data.attributes:
-        raise DataError("A comparison needs a group column and none was given. Name at least one in `groups`.")
+        raise DataError("A comparison needs a group column and none was given. Name at least one in `groups=`.")
     sides = make_sides(data, a, b)
     chosen = metrics_for(sides.a, metrics)
     for metric in chosen:

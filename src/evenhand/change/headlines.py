@@ -52,14 +52,14 @@ def headlines_of(
         return ()
     for name in audits:
         if name not in _WHY:
-            raise UsageError(f"`audits` names `{name}`.{near_matches(name, _WHY)}")
+            raise UsageError(f"`audits=` names `{name}`.{near_matches(name, _WHY)}")
     lines: list[Mapping[str, Any]] = []
     for name in audits:
         sides: list[dict[tuple[str, tuple[str, ...]], Finding]] = []
         for model in (a, b):
             why = AUDITS[name].lacks(data, model if hasattr(model, "predict") or callable(model) else None, {})
             if why:
-                raise UsageError(f"`audits` asks for `{name}` on both sides, and the {name} audit {why}.")
+                raise UsageError(f"`audits=` asks for `{name}` on both sides, and the {name} audit {why}.")
             try:
                 run = audit(data, model=model, plan=Plan(audits=(name,)), rng=seed, progress=progress)
             except DataError as error:

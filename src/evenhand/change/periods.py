@@ -106,7 +106,7 @@ def notes_of(plan: Plan, data: AuditData, share: float) -> tuple[str, ...]:
     if share * (resamples + 1) < 10:
         notes.append(
             f"Tests by {resamples:,} random permutations give no p-value below {1 / (resamples + 1):.1g}, and each "
-            f"period has an error rate of {share:.2g}; give `n_resamples` of {round(100 / share, -3):,.0f} or more."
+            f"period has an error rate of {share:.2g}; give `n_resamples=` of {round(100 / share, -3):,.0f} or more."
         )
     return tuple(notes)
 

@@ -198,7 +198,7 @@ def compare_runs(
         if "suppression" in run.data:
             raise DataError(
                 f"Run `{name}` was made to be shared and does not say who its people are, so nothing can be compared "
-                "with it. Compare the runs that were made without `suppress`."
+                "with it. Compare the runs that were made without `suppress=`."
             )
     one, two = ({(f.audit, f.measure, f.groups): f for f in run.findings} for run in (a, b))
     for key in [k for k in two if k not in one and len(k[2]) == 2 and (*k[:2], k[2][::-1]) in one]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from evenhand.cli.output import keep, progress, show, table_makers, write
 from evenhand.cli.pairs import pairs
 from evenhand.cli.reading import data_options, listed, open_data, said_of_data
 from evenhand.errors import UsageError
+from evenhand.files import hashed
+from evenhand.models.files import model_mark
 from evenhand.plan import Plan, check_fits
 from evenhand.report import compose
 from evenhand.report.bias_audit import BiasAudit, bias_plan
@@ -53,6 +56,8 @@ from evenhand.sharing.sarif import to_sarif
               help="Whether the error rate holds over all periods or in each alone.")  # fmt: skip
 @click.option("--out", type=click.Path(path_type=Path), default=Path("evenhand-report"), show_default=True,
               help="Folder for the results.")  # fmt: skip
+@click.option("--title", help="Title of the report.  [default: Audit report, with the label]")
+@click.option("--label", help="What you call this run, such as the model's version; kept in findings.json.")
 @click.option("--format", "form", type=click.Choice(["report", *FORMS]), default="report", show_default=True,
               help="A report of all audits, or bias-audit tables with CSV and Excel beside them.")  # fmt: skip
 @click.option("--suppress", type=int, metavar="N", help="Make results that may be shared: no count below N is in them.")
@@ -98,9 +103,11 @@ def audit_command(files: tuple[str, ...], **words: Any) -> int:
             suppress=words["suppress"],
             simultaneous=together,
         )
+    run = replace(run, label=words["label"], **_hashes(files, asked, words))
     keep(run, words["out"])
     audit = BiasAudit.of_run(run, data, words["form"]) if together else None
     page = compose(run) if audit is None else audit.page
+    page = replace(page, title=words["title"] or page.title)
     fails = (lambda f: any(g.met_by(f) for g in gates)) if gates else None
     with unread(click.echo) if words["annotations"] else nullcontext():
         if not words["quiet"]:
@@ -115,6 +122,14 @@ def audit_command(files: tuple[str, ...], **words: Any) -> int:
     for sentence in broken:
         click.echo(f"evenhand: {printable(sentence)}", err=True)
     return 3 if broken else 0
+
+
+def _hashes(files: Sequence[str], asked: Plan, words: Mapping[str, Any]) -> dict[str, Any]:
+    """Return by what the model and the input files can be recognised."""
+    named = [hashed(file) for file in files if words["spark"] is None and file != "-"]
+    if words["suppress"] is not None:  # a reader could test guesses about single people with a hash
+        named = [{"name": file["name"], "sha256": None, "reason": "It is not published."} for file in named]
+    return {"model": model_mark(asked.data.get("model")), "input": named}
 
 
 def check_folder(out: Path) -> None:
@@ -135,6 +150,9 @@ def _check_periods(words: Mapping[str, Any]) -> None:
             raise UsageError(
                 f"`--{flag}` tells the findings of one run, and `--by` makes several; leave out one of them."
             )
+    for name in ("title", "label"):
+        if words[name] is not None:
+            raise UsageError(f"`--{name}` names one run, and `--by` makes several; leave out one of them.")
     if words["suppress"] is not None:
         raise UsageError("`--suppress` protects one table, and counts of several periods add up; leave out `--by`.")
 

@@ -32,8 +32,12 @@ _STYLES: dict[str, dict[str, Any]] = {
 
 
 def show(run: AuditRun, page: Document, table: str | None = None) -> None:
-    """Print a run: rows used, the table of findings or another one, the main ones in words, the count of verdicts."""
+    """Print a run: what was found, rows used, the table of findings or another one, the answers, the verdicts."""
     data = run.data
+    click.echo(click.style(printable(page.headline), bold=True))
+    for text in page.opening:
+        click.echo(f"{'  - ' if text.kind == 'item' else ''}{printable(text.text)}")
+    click.echo()
     click.echo(f"Rows: {data['rows_in']:,} in, {data['rows_used']:,} used.")
     for reason, number in data["rows_dropped"].items():
         click.echo(f"  {number:,} dropped: {printable(reason)}.")

@@ -1,4 +1,7 @@
-"""Advice in the words of the command line: messages name options as Python does, and a terminal has others."""
+"""Advice in the words of the command line: messages name options as Python does, and a terminal has others.
+
+A message writes an option as `name=`, which no column can be taken for; `name` alone is a name of the user's.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +17,11 @@ _FLAGS = {
         "outcome", "decision", "score", "model", "trust_pickle", "features", "weight", "weight_kind", "positive",
         "threshold", "continuous", "intersections", "missing", "reference", "metrics", "audits", "compare", "ratio",
         "margin", "alpha", "correction", "seed", "workers", "strata", "cluster", "survey_strata", "group_probability",
-        "table", "query", "memory",
+        "table", "query", "memory", "suppress",
     )
 } | {"groups": "--group", "cuts": "--cut", "period": "--by", "n_resamples": "--resamples"}  # fmt: skip
-# Names that are spelled otherwise on the command line, and that no sentence uses for a column.
-_RENAMED = ("groups", "cuts", "weight_kind", "n_resamples", "trust_pickle", "survey_strata", "group_probability")
 # `name=`, `name='word'`, `name=True`, `name=0.01` and `name={'key': 'word'}`: a group such as `sex=Female` is none.
 _ASSIGNED = re.compile(r"`(\w+)=('[^'`]*'|\"[^\"`]*\"|True|False|[\d.]+|\{[^`]*\})?`(?: \(`--[\w-]+`\))?")
-_NAMED = re.compile(rf"\b([Ww]ith|in|of|[Gg]ive|[Cc]heck) `({'|'.join(_RENAMED)})`")
 
 
 def spoken(text: str) -> str:
@@ -41,7 +41,7 @@ def spoken(text: str) -> str:
     >>> spoken("Name it with `outcome=`, or say `weight_kind='frequency'`; try `clip=0.01` for `sex=Female`.")
     'Name it with `--outcome`, or say `--weight-kind frequency`; try `clip = 0.01` in a plan for `sex=Female`.'
     """
-    return _NAMED.sub(lambda match: f"{match[1]} `{_FLAGS[match[2]]}`", _ASSIGNED.sub(_reworded, text))
+    return _ASSIGNED.sub(_reworded, text)
 
 
 def _reworded(match: re.Match[str]) -> str:

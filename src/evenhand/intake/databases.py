@@ -55,7 +55,7 @@ def database_relation(path: Path, table: str | None, query: str | None, memory: 
     import duckdb
 
     if table is not None and query is not None:
-        raise UsageError("`table` and `query` are both given; name the table, or ask the query.")
+        raise UsageError("`table=` and `query=` are both given; name the table, or ask the query.")
     if not path.exists():
         raise DataError(f"File `{path}` does not exist.")
     try:

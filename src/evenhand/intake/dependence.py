@@ -35,7 +35,7 @@ _WARNING = (
     "narrow."
 )
 _OTHERWISE = "keep one row per person, or count identical people with frequency weights."
-_ADVICE = f"E{_WARNING[1:]} Name the column that tells people apart with `cluster`, {_OTHERWISE}"
+_ADVICE = f"E{_WARNING[1:]} Name the column that tells people apart with `cluster=`, {_OTHERWISE}"
 
 
 def identifier_names(names: Sequence[str], options: Options) -> list[str]:

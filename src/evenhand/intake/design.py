@@ -131,12 +131,12 @@ def check_design(design: Design, strata: Attribute | None, count: IntArray, opti
     if strata is not None and len(strata.labels) > _MOST_STRATA * rows:
         raise DataError(
             f"`{strata.name}` makes {len(strata.labels):,} strata of {rows:,} rows, so nearly "
-            f"every row would be compared with nobody. Name a coarser column in `strata`, or cut it with `cuts`."
+            f"every row would be compared with nobody. Name a coarser column in `strata=`, or cut it with `cuts=`."
         )
     if design.cluster is not None and int(design.cluster.max(initial=0)) == 0:
         raise DataError(
             f"Column `{options.cluster}` has one value, so all rows belong together and nothing can be compared. "
-            f"Leave `cluster` out, or name a column with a value for each person."
+            f"Leave `cluster=` out, or name a column with a value for each person."
         )
 
 

@@ -96,7 +96,7 @@ def code_binary(column: Column, *, role: str, name: str, positive: Any = None) -
             )
         if strict:
             raise DataError(
-                f"`positive` for {role} is {wanted!r}, which does not occur in column `{name}`; "
+                f"`positive=` for {role} is {wanted!r}, which does not occur in column `{name}`; "
                 f"it holds {listing(texts)}. Name one of its values."
             )
     coding = _plain_coding(column.kind, distinct)
@@ -120,7 +120,7 @@ def check_positive(columns: Mapping[str, Column], positive: Any) -> None:
             return
         held += [column.text(v) for v in distinct[:5]]
     raise DataError(
-        f"`positive` is {positive!r}, which does not occur in column {listing(columns)}; values there are "
+        f"`positive=` is {positive!r}, which does not occur in column {listing(columns)}; values there are "
         f"{listing(held)}. Name one of them."
     )
 
@@ -134,11 +134,11 @@ def _refusal(kind: str, role: str, name: str, texts: Sequence[str]) -> str:
     if role == "decision" and kind == "number":
         return (
             f"Column `{name}` has {len(texts):,} values ({listing(texts)}); a decision has 2, such as 0 "
-            f"and 1. If it is a score, pass it as `score` with a `threshold`."
+            f"and 1. If it is a score, pass it as `score=` with a `threshold=`."
         )
     return (
         f"Column `{name}` has {len(texts):,} labels ({listing(texts)}); a binary {role} has 2. "
-        f"Name the one that counts as 1 with `positive`; the others then count as 0."
+        f"Name the one that counts as 1 with `positive=`; the others then count as 0."
     )
 
 
@@ -181,7 +181,7 @@ def positive_for(role: str, positive: Any) -> tuple[Any, bool]:
     if isinstance(positive, Mapping):
         unknown = [str(k) for k in positive if k not in ROLES]
         if unknown:
-            raise UsageError(f"`positive` has the key {listing(unknown)}; allowed are {listing(ROLES)}.")
+            raise UsageError(f"`positive=` has the key {listing(unknown)}; allowed are {listing(ROLES)}.")
         return positive.get(role), True
     return positive, False
 

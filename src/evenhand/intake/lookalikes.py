@@ -45,7 +45,7 @@ def group_notes(name: str, labels: Sequence[str], *, numeric: bool) -> list[str]
         )
     if len(labels) > MANY_GROUPS:
         advice = (
-            "Cut it into a few groups with `cuts`, or name it in `continuous`."
+            "Cut it into a few groups with `cuts=`, or name it in `continuous=`."
             if numeric
             else "Join groups that belong together before the audit."
         )

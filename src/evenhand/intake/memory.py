@@ -38,10 +38,10 @@ def bytes_of(size: str | int | None) -> int | None:
     elif isinstance(size, int) and not isinstance(size, bool):
         amount = size
     else:
-        raise UsageError(f"`memory` is {size!r}; allowed: an amount such as '2GB' or '800MB', or a number of bytes.")
+        raise UsageError(f"`memory=` is {size!r}; allowed: an amount such as '2GB' or '800MB', or a number of bytes.")
     if amount < _LEAST:
         raise UsageError(
-            f"`memory` is {size_text(amount)}; at least {size_text(_LEAST)} are needed, because Python and its "
+            f"`memory=` is {size_text(amount)}; at least {size_text(_LEAST)} are needed, because Python and its "
             f"packages take {size_text(_OWN)} of it."
         )
     return amount

@@ -113,9 +113,9 @@ def make_options(**asked: Any) -> Options:
     labelled = tuple(g for g in listed if g not in numeric)
     guessed = _checked_probabilities(given.group_probability or {})
     if not labelled and not numeric and not guessed:
-        raise UsageError("`groups` is empty; name at least one column whose groups are compared.")
+        raise UsageError("`groups=` is empty; name at least one column whose groups are compared.")
     if all(name is None for name in given.roles().values()):
-        raise UsageError("None of `outcome`, `decision` and `score` is given; at least one is needed.")
+        raise UsageError("None of `outcome=`, `decision=` and `score=` is given; at least one is needed.")
     bins = given.score_bins
     if isinstance(bins, bool) or not isinstance(bins, int) or not 2 <= bins <= 65536:
         raise UsageError(f"`score_bins` must be a whole number from 2 to 65536; got {bins!r}.")
@@ -136,11 +136,11 @@ def make_options(**asked: Any) -> Options:
         memory=bytes_of(given.memory),
     )
     if options.needs_rows and options.rows in ("cells", "batches"):
-        cut = ", or cut it with `cuts`" if options.continuous else ""
+        cut = ", or cut it with `cuts=`" if options.continuous else ""
         verb = "needs" if options.continuous else "need"
         raise DataError(f"{options.needs_rows} {verb} rows, not {options.rows}. Pass `rows='keep'`{cut}.")
     if options.rows == "batches" and not options.features:
-        raise UsageError("`rows='batches'` reads the model's inputs batch by batch. Name them in `features`.")
+        raise UsageError("`rows='batches'` reads the model's inputs batch by batch. Name them in `features=`.")
     if options.rows == "batches" and options.needs_cells:
         raise UsageError(
             f"`{options.needs_cells}` is for the group audit, which needs no batches of rows. Pass `rows='cells'`, or "
@@ -178,19 +178,20 @@ def _check_threshold(given: Options) -> None:
     if given.threshold is None:
         return
     if given.decision is not None:
-        raise UsageError("`threshold` makes a decision from the score, but `decision` is given; drop one of them.")
+        raise UsageError("`threshold=` makes a decision from the score, but `decision=` is given; drop one of them.")
     if given.score is None and not given.features:
         raise UsageError(
-            "`threshold` needs a score to cut. Name the `score`'s column, or the `features` of the model that makes it."
+            "`threshold=` needs a score to cut. Name the score's column with `score=`, or with `features=` the columns "
+            "of the model that makes it."
         )
     if not math.isfinite(given.threshold):
-        raise UsageError(f"`threshold` must be a finite number; got {given.threshold!r}.")
+        raise UsageError(f"`threshold=` must be a finite number; got {given.threshold!r}.")
 
 
 def _check_roles(given: Options, groups: tuple[str, ...], continuous: tuple[str, ...]) -> None:
     for name, n in Counter(groups).items():
         if n > 1:
-            raise DataError(f"Column `{name}` is named {n} times in `groups`; once is enough.")
+            raise DataError(f"Column `{name}` is named {n} times in `groups=`; once is enough.")
     # A 0/1 column may serve as decision and as score; every other double use compares a thing with itself.
     pairs = [("outcome", given.outcome, other, given.roles()[other]) for other in ("decision", "score")]
     pairs += [(role, name, "weight", given.weight) for role, name in given.roles().items()]
@@ -218,14 +219,14 @@ def _check_design(
             taken[name] = role
     for name in guessed:
         if name in people:
-            raise DataError(f"Attribute `{name}` is in `groups` and in `group_probability`; choose one of them.")
+            raise DataError(f"Attribute `{name}` is in `groups=` and in `group_probability=`; choose one of them.")
 
 
 def _checked_probabilities(asked: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     """Return attribute to label to column, from lists of columns or labels to columns."""
     if not isinstance(asked, Mapping):
         raise UsageError(
-            f"`group_probability` is {asked!r}; allowed: attributes to columns, such as "
+            f"`group_probability=` is {asked!r}; allowed: attributes to columns, such as "
             '{"race": ["p_black", "p_white"]}.'
         )
     checked = {}
@@ -233,7 +234,8 @@ def _checked_probabilities(asked: Mapping[str, Any]) -> dict[str, dict[str, str]
         parts = columns if isinstance(columns, Mapping) else {str(c): str(c) for c in _names(columns)}
         if len(parts) < 2:
             raise UsageError(
-                f"`group_probability` of `{name}` names {len(parts)} column; at least 2 are needed, one for each group."
+                f"`group_probability=` of `{name}` names {len(parts)} column; at least 2 are needed, one for "
+                "each group."
             )
         checked[str(name)] = {str(label): str(column) for label, column in parts.items()}
     return checked
@@ -245,15 +247,15 @@ def _checked_cuts(
     checked = {}
     for name, points in cuts.items():
         if name in continuous:
-            raise UsageError(f"Column `{name}` is in `cuts` and in `continuous`; choose one of them.")
+            raise UsageError(f"Column `{name}` is in `cuts=` and in `continuous=`; choose one of them.")
         if name not in groups:
             raise UsageError(
-                f"`cuts` names `{name}`, which is not in `groups` or `strata`.{near_matches(name, groups)}"
+                f"`cuts=` names `{name}`, which is not in `groups=` or `strata=`.{near_matches(name, groups)}"
             )
         values = tuple(float(p) for p in ([points] if isinstance(points, int | float) else points))
         increasing = all(a < b for a, b in itertools.pairwise(values))
         if not values or not increasing or not all(map(math.isfinite, values)):
-            raise UsageError(f"`cuts` for `{name}` must be increasing finite numbers; got {list(values)}.")
+            raise UsageError(f"`cuts=` for `{name}` must be increasing finite numbers; got {list(values)}.")
         checked[name] = values
     return checked
 
@@ -267,7 +269,7 @@ def _checked_intersections(asked: Intersections, groups: tuple[str, ...]) -> tup
         for name in members:
             if name not in groups:
                 hint = near_matches(name, groups)
-                raise UsageError(f"`intersections` names `{name}`, which is not a group column.{hint}")
+                raise UsageError(f"`intersections=` names `{name}`, which is not a group column.{hint}")
         if len(set(members)) < 2:
             raise UsageError(f"An intersection needs at least 2 different columns; got {listing(members)}.")
         checked.append(members)

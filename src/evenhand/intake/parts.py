@@ -86,6 +86,16 @@ class Labels:
     one: tuple[str, ...]
     zero: tuple[str, ...] = ()
 
+    def to_dict(self) -> dict[str, list[str]]:
+        """Return them as plain data.
+
+        Examples
+        --------
+        >>> Labels(one=("approved",), zero=("denied",)).to_dict()
+        {'one': ['approved'], 'zero': ['denied']}
+        """
+        return {"one": list(self.one), "zero": list(self.zero)}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureType:

@@ -57,13 +57,13 @@ def wants_cells(options: Options, rows: int) -> bool:
     """Say whether a source with so many rows is added up instead of read."""
     if options.rows in ("cells", "batches"):
         return True
-    cut = ", or cut it with `cuts`" if options.continuous else ""
+    cut = ", or cut it with `cuts=`" if options.continuous else ""
     needs = f"{options.needs_rows} {'needs' if options.continuous else 'need'}" if options.needs_rows else ""
     if (needs or options.rows == "keep") and options.memory is not None and rows > _most_rows(options):
         about, allowed = size_text(memory_of(rows, len(options.columns))), size_text(options.memory)
         asked = f"{needs or 'You asked for'} all {rows:,} rows in memory, which takes about {about}"
         raise DataError(
-            f"{asked}, and `memory` allows {allowed}. Allow more with `memory='{about.replace(' ', '')}'`{cut}."
+            f"{asked}, and `memory=` allows {allowed}. Allow more with `memory='{about.replace(' ', '')}'`{cut}."
         )
     if options.rows == "keep":
         return False
@@ -300,7 +300,7 @@ def _arrow_table(files: FileSet, options: Options) -> Table:
     size = sum(path.stat().st_size for path in files.paths)
     if options.memory is not None and memory_of(0, 0) + size > options.memory:
         raise DataError(
-            f"{files.name} is Arrow, which is read whole: {size_text(size)} do not fit into `memory` of "
+            f"{files.name} is Arrow, which is read whole: {size_text(size)} do not fit into `memory=` of "
             f"{size_text(options.memory)}. Write it as Parquet, or allow more."
         )
     parts = [_one_arrow(files.called(path), path) for path in files.paths]
@@ -364,7 +364,7 @@ def _connection(files: FileSet, options: Options) -> Iterator[Any]:
                 raise _encoding_error(path) from None
         if isinstance(error, duckdb.OutOfMemoryException) and options.memory is not None:
             raise DataError(
-                f"{files.name} cannot be added up within `memory` of {size_text(options.memory)}, even with the disk. "
+                f"{files.name} cannot be added up within `memory=` of {size_text(options.memory)}, even with the disk. "
                 "Allow more, or name fewer groups."
             ) from None
         raise DataError(f"{files.name} cannot be read as a table: {_sentence(error)}") from None

@@ -28,7 +28,7 @@ def parse_period(asked: str | None) -> tuple[str | None, str | None]:
     if asked is None:
         return None, None
     if not isinstance(asked, str) or not asked:
-        raise UsageError(f"`period` is {asked!r}; allowed: a column, or a column and a unit such as 'date:month'.")
+        raise UsageError(f"`period=` is {asked!r}; allowed: a column, or a column and a unit such as 'date:month'.")
     column, _, unit = asked.rpartition(":")
     return (column, unit) if column and unit in UNITS else (asked, None)
 

@@ -156,7 +156,7 @@ def _database(source: Any) -> Path:
     if not _names_database(source):
         shown = f"`{source}`" if isinstance(source, str | os.PathLike) else f"a {type(source).__name__}"
         raise UsageError(
-            f"`table` and `query` are for DuckDB databases (.duckdb), and {shown} is none; leave them out."
+            f"`table=` and `query=` are for DuckDB databases (.duckdb), and {shown} is none; leave them out."
         )
     return Path(os.fspath(source))
 

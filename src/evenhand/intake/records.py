@@ -243,7 +243,7 @@ def _left_out(options: Options, column: Column | None = None) -> list[str]:
     held = f"{len(found):,} values ({shown})" if found else "more than two values"
     return [
         f"Outcome `{options.outcome}` has {held} beside a yes/no decision, so the metrics that need a yes/no outcome "
-        f"(`fnr`, `fpr`, `auc`, …) are left out. If one value counts as 1, name it with `positive`."
+        f"(`fnr`, `fpr`, `auc`, …) are left out. If one value counts as 1, name it with `positive=`."
     ]
 
 
@@ -294,7 +294,7 @@ def _refuse_identifier(column: Column, name: str) -> None:
     if n > MOST_LABELS:
         raise DataError(
             f"Column `{name}` has {n:,} groups; at most {MOST_LABELS:,} are allowed, so it looks like an "
-            f"identifier or a measurement. Cut it with `cuts`, or name it in `continuous`."
+            f"identifier or a measurement. Cut it with `cuts=`, or name it in `continuous=`."
         )
 
 
@@ -333,14 +333,14 @@ def _attribute(
     if unknown and len(present) < 3:
         raise DataError(
             f"Column `{name}` has {len(present) - 1} group beside the people whose group is missing; at least 2 are "
-            f"needed. Check `groups`."
+            f"needed. Check `groups=`."
         )
     if len(present) < 2:
         lost = dropped.get(f"`{name}` is missing", 0)
         after = f" after dropping {count_of(lost, 'row')} with missing labels" if lost else ""
         hint = ", or keep missing values as a group with `missing='group'`" if lost else ""
         raise DataError(
-            f"Column `{name}` has 1 group (`{present[0]}`){after}; at least 2 are needed. Check `groups`{hint}."
+            f"Column `{name}` has 1 group (`{present[0]}`){after}; at least 2 are needed. Check `groups=`{hint}."
         )
     place = np.cumsum(used) - 1
     if order is not None:

@@ -196,7 +196,7 @@ def resolve(metrics: Sequence[str | Metric] | str | Metric) -> tuple[Metric, ...
             raise UsageError(f"Metric `{metric.name}` is named twice. Name each metric once.")
         found.append(metric)
     if not found:
-        raise UsageError("No metric was named. Name at least one, or leave `metrics` out for the default.")
+        raise UsageError("No metric was named. Name at least one, or leave `metrics=` out for the default.")
     return tuple(found)
 
 

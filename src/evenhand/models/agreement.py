@@ -106,7 +106,7 @@ def check_agreement(
         return (
             f"The model `{model.name}` and the column of decisions differ on {share}. The group audit asks about the "
             "column; audits that ask the model get the model's decisions. Check that it is the model that decided, its "
-            "`threshold`, and the order of `features`.",
+            "`threshold=`, and the order of `features=`.",
         )
     if data.score is not None:
         if _reversed(score, data.score, rows):
@@ -134,7 +134,7 @@ def _reversed(a: FloatArray, b: FloatArray, rows: FloatArray) -> bool:
 
 def _remedy(model: AuditedModel) -> str:
     if model.classes is None:
-        return "Let the model return scores that grow towards decision 1, or name the label that is 1 with `positive`."
+        return "Let the model return scores that grow towards decision 1, or name the label that is 1 with `positive=`."
     return (
         "Name the model's class that is decision 1, `positive={'model': …}`, or the data's label, "
         "`positive={'decision': …}`. (Encoders that number labels by the alphabet make `approved` 0 and `denied` 1.)"

@@ -149,7 +149,7 @@ class AuditedModel:
         if self.threshold is None:
             raise DataError(
                 f"The model `{self.name}` gives numbers that are no probabilities, and from which on the decision is 1 "
-                "is not known. Say it with `threshold`, name a column of decisions, or give a classifier."
+                "is not known. Say it with `threshold=`, name a column of decisions, or give a classifier."
             )
         return self.threshold
 
@@ -203,7 +203,7 @@ class AuditedModel:
         if self.probability and not in_unit(values):
             raise DataError(
                 f"Model `{self.name}` gave scores from {values.min():g} to {values.max():g} where it gave "
-                "probabilities before. Return probabilities for all rows, or log-odds for all rows with a `threshold`."
+                "probabilities before. Return probabilities for all rows, or log-odds for all rows with a `threshold=`."
             )
         return values
 

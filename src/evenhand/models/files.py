@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.errors import UsageError, near_matches
+from evenhand.files import hashed
 from evenhand.models.onnx import OnnxClassifier, onnx_session
 from evenhand.models.trusted import load_skops
 
@@ -55,6 +56,34 @@ def load_model(spec: str | Path, *, trust_pickle: bool = False, trust_import: bo
     raise UsageError(
         f"Model `{text}` is not understood. Allowed: a `.skops` or `.onnx` file, or `package.module:object`."
     )
+
+
+def model_mark(model: Any) -> dict[str, str | None] | None:
+    """Return by what a model can be recognised: the hash of its file, or why there is none.
+
+    Parameters
+    ----------
+    model : object, str, Path or None
+        A fitted model, or where it is loaded from.
+
+    Returns
+    -------
+    dict or None
+        As from `evenhand.files.hashed`; None without a model.
+
+    Examples
+    --------
+    >>> model_mark("scipy.special:softmax")["reason"]
+    'It was imported from a module.'
+    """
+    if model is None:
+        return None
+    if isinstance(model, str | Path):
+        if Path(model).exists():
+            return hashed(model)
+        return {"name": str(model), "sha256": None, "reason": "It was imported from a module."}
+    reason = "It is an object in memory, which has no bytes to hash. Audit its file to have a hash."
+    return {"name": type(model).__name__, "sha256": None, "reason": reason}
 
 
 def _imported(text: str) -> Any:

@@ -74,7 +74,7 @@ def check_columns(source: Any, features: Mapping[str, Any]) -> list[str]:
         if number is not None and number != len(given):
             raise DataError(
                 f"The model `{name}` takes {number} columns by position and the data have {len(given)}: "
-                f"{_listed(given)}. Name its columns in `features`, in the order it was fitted on."
+                f"{_listed(given)}. Name its columns in `features=`, in the order it was fitted on."
             )
         if number is None:
             return []
@@ -83,7 +83,7 @@ def check_columns(source: Any, features: Mapping[str, Any]) -> list[str]:
     if missing:
         raise DataError(
             f"The model `{name}` was fitted on {len(names)} columns and the data lack {len(missing)} of them: "
-            f"{_listed(missing)}.{near_matches(missing[0], given)} Name the model's columns in `features`."
+            f"{_listed(missing)}.{near_matches(missing[0], given)} Name the model's columns in `features=`."
         )
     extra = [n for n in given if n not in names]
     return [f"Not an input of the model `{name}`: {_listed(extra)}."] if extra else []

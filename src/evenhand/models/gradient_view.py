@@ -102,7 +102,7 @@ def _first_answers(score: Score, X: FloatArray, name: str) -> FloatArray:
     except Exception as error:  # whatever a stranger's model runs into
         raise UsageError(
             f"{name}: the first {X.shape[0]} rows with {X.shape[1]} inputs were refused with "
-            f"{type(error).__name__}: {error}. Check that `features` are the model's inputs, in its order."
+            f"{type(error).__name__}: {error}. Check that `features=` are the model's inputs, in its order."
         ) from error
 
 

@@ -89,7 +89,7 @@ def class_of_one(
         one = shown[places["decision"]]
         raise UsageError(
             f"Class `{one}` of the model `{name}` is decision 1 and outcome 0: outcome and decision count different "
-            "labels as 1. Name the labels that count as 1 with `positive`, so that both mean the same."
+            "labels as 1. Name the labels that count as 1 with `positive=`, so that both mean the same."
         )
     plain = set(tokens) in ({0.0, 1.0}, {-1.0, 1.0})
     for role, place in places.items():
@@ -114,11 +114,11 @@ def _named(tokens: list[str | float], shown: list[str], wanted: Any, name: str) 
     token = label_token(wanted)
     if tokens.count(token) != 1:
         raise UsageError(
-            f"`positive` names the class `{wanted}` of the model `{name}`, whose classes are "
+            f"`positive=` names the class `{wanted}` of the model `{name}`, whose classes are "
             f"{' and '.join(f'`{s}`' for s in shown)}. Name one of them."
         )
     place = tokens.index(token)
-    return place, f"Class `{shown[place]}` of the model `{name}` is decision 1, as named with `positive`."
+    return place, f"Class `{shown[place]}` of the model `{name}` is decision 1, as named with `positive=`."
 
 
 def _matched(tokens: list[str | float], labels: Labels) -> int | None:

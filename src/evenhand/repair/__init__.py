@@ -192,7 +192,7 @@ def _attributes(data: AuditData, names: Sequence[str] | str | None) -> tuple[Att
     else:
         chosen = tuple(data.attribute(n) for n in ([names] if isinstance(names, str) else names))
     if not chosen:
-        raise DataError("No group column was given. Name at least one in `groups`.")
+        raise DataError("No group column was given. Name at least one in `groups=`.")
     return chosen
 
 
@@ -203,7 +203,7 @@ def _margins(
     made = {}
     for name in names:
         if isinstance(margin, Mapping) and name not in margin:
-            raise UsageError(f"`margin` gives no margin for `{name}`. It has: {', '.join(margin) or 'none'}.")
+            raise UsageError(f"`margin=` gives no margin for `{name}`. It has: {', '.join(margin) or 'none'}.")
         parsed = parse_margin(margin[name] if isinstance(margin, Mapping) else margin)
         if parsed is None:
             raise UsageError("A certificate needs a margin, such as 0.05: how large a difference counts as negligible?")
@@ -227,7 +227,7 @@ def _check(data: AuditData, learner: Any, performance: str, alpha: float, most_l
     if performance not in _PERFORMANCE:
         raise UsageError(f"`performance` must be one of {', '.join(_PERFORMANCE)}; got {performance!r}.")
     if not 0 < alpha < 1:
-        raise UsageError(f"`alpha` must lie between 0 and 1; got {alpha}.")
+        raise UsageError(f"`alpha=` must lie between 0 and 1; got {alpha}.")
     if not 0 <= most_loss <= 1:
         raise UsageError(f"`most_loss` must lie between 0 and 1; got {most_loss}.")
 

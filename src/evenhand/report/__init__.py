@@ -15,7 +15,7 @@ from evenhand.results import AuditRun
 __all__ = ["compose", "plot", "to_html", "to_junit", "to_markdown"]
 
 
-def to_html(run: AuditRun, path: str | Path | None = None, *, title: str = "Audit report") -> str:
+def to_html(run: AuditRun, path: str | Path | None = None, *, title: str | None = None) -> str:
     """Write a run as one HTML file that works offline.
 
     Parameters
@@ -24,8 +24,8 @@ def to_html(run: AuditRun, path: str | Path | None = None, *, title: str = "Audi
         What was found.
     path : str or Path, optional
         Where to write it, in one step.
-    title : str
-        Of the page.
+    title : str, optional
+        Of the page; by default "Audit report" with the run's label.
 
     Returns
     -------
@@ -42,7 +42,7 @@ def to_html(run: AuditRun, path: str | Path | None = None, *, title: str = "Audi
     return written(html_page(compose(run, title=title)), path)
 
 
-def to_markdown(run: AuditRun, path: str | Path | None = None, *, title: str = "Audit report") -> str:
+def to_markdown(run: AuditRun, path: str | Path | None = None, *, title: str | None = None) -> str:
     """Write a run as Markdown.
 
     Parameters
@@ -51,8 +51,8 @@ def to_markdown(run: AuditRun, path: str | Path | None = None, *, title: str = "
         What was found.
     path : str or Path, optional
         Where to write it, in one step.
-    title : str
-        Of the page.
+    title : str, optional
+        Of the page; by default "Audit report" with the run's label.
 
     Returns
     -------

@@ -22,7 +22,7 @@ _WORDS = {
     "better": "It is shown to be smaller under the new model.",
     "alike": "It is shown to have changed by less than the margin.",
     "not worse": "It is shown not to be larger by more than the margin.",
-    "inconclusive": "These people show none of this. That is no proof that nothing changed.",
+    "inconclusive": "Neither is shown with these people. That does not show that nothing changed.",
     "margin": "The change the user calls negligible, set before looking.",
     "paired": "Both models judge the same people, so that only those whom they treat differently count.",
 }

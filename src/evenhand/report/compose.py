@@ -14,6 +14,7 @@ from evenhand.report.bibliography import SOURCES
 from evenhand.report.detail import Detail, first_findings
 from evenhand.report.document import Block, Cell, Document, Entry, Section, Table, Text, shown
 from evenhand.report.evidence import evidence_blocks, has_null
+from evenhand.report.opening import opening, rates_chapter
 from evenhand.report.sections import section_blocks
 from evenhand.results import AuditResult, AuditRun, Evidence, Finding, Verdict, printable
 
@@ -22,15 +23,15 @@ _MOST_ANSWERS = 2  # sentences on an audit's card; twice as many when it is alon
 _SMALL = 50  # a group with fewer rows is pointed out
 
 
-def compose(run: AuditRun, *, title: str = "Audit report") -> Document:
+def compose(run: AuditRun, *, title: str | None = None) -> Document:
     """Decide what a report on a run says; once, for all that is made of it.
 
     Parameters
     ----------
     run : AuditRun
         What was found.
-    title : str
-        Of the report.
+    title : str, optional
+        Of the report; by default "Audit report" with the run's label.
 
     Returns
     -------
@@ -41,8 +42,8 @@ def compose(run: AuditRun, *, title: str = "Audit report") -> Document:
     --------
     >>> import evenhand as eh
     >>> run = eh.audit(eh.datasets.planted(rows=4000, fnr=(0.1, 0.4), rng=0), rng=0)
-    >>> compose(run).headline
-    'A disparity is shown in 3 of 4 findings.'
+    >>> compose(run).headline[67:]
+    '28 points more often than such people with `group=A`.'
     """
     run = AuditRun.from_dict(_printable(run.to_dict()))
     tally = Counter(f.verdict for f in run.findings)
@@ -59,9 +60,11 @@ def compose(run: AuditRun, *, title: str = "Audit report") -> Document:
     keys = list(dict.fromkeys([*(key for s in sections for key in s.sources), *by]))
     if any(f.margin is not None for f in run.findings):
         keys.append("schuirmann1987")
+    first, rates = opening(run), rates_chapter(run)
     return Document(
-        title=title,
-        headline=_headline(tally, len(run.findings)),
+        title=title or ("Audit report" if run.label is None else f"Audit report: {run.label}"),
+        headline=first.headline,
+        opening=first.texts,
         summary=_summary(run, correction),
         tally={v: tally[v] for v in Verdict},
         sections=tuple(sections),
@@ -70,6 +73,7 @@ def compose(run: AuditRun, *, title: str = "Audit report") -> Document:
         facts=_facts(run),
         references=tuple((key, str(SOURCES[key]), SOURCES[key].address) for key in keys if key in SOURCES),
         glossary=words.glossary(run),
+        chapters=() if rates is None else (rates,),
     )
 
 
@@ -80,17 +84,6 @@ def _printable(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {_printable(key): _printable(item) for key, item in value.items()}
     return [_printable(item) for item in value] if isinstance(value, list) else value
-
-
-def _headline(tally: Mapping[Verdict, int], total: int) -> str:
-    findings = f"{total} finding{'s' if total != 1 else ''}"
-    if tally[Verdict.DISPARITY]:
-        return f"A disparity is shown in {tally[Verdict.DISPARITY]} of {findings}."
-    if total and tally[Verdict.EQUIVALENT] == total:
-        return f"All {findings} are shown to lie inside the margin."
-    if tally[Verdict.EQUIVALENT]:
-        return f"No disparity is shown; {tally[Verdict.EQUIVALENT]} of {findings} are shown to lie inside the margin."
-    return f"Nothing is shown either way in {findings}. That does not mean there is no disparity."
 
 
 def _summary(run: AuditRun, correction: str) -> tuple[Text, ...]:
@@ -212,6 +205,10 @@ def _facts(run: AuditRun) -> Table:
         ("Seed", str(run.seed)),
         ("Fingerprint of the data", str(run.data.get("fingerprint"))),
     ]
+    rows += [("Label", run.label)] if run.label is not None else []
+    named = [("Model", run.model)] if run.model is not None else []
+    for what, file in (*named, *(("Input", file) for file in run.input)):
+        rows.append((f"{what} {file['name']}", f"sha256 {file['sha256']}" if file["sha256"] else file["reason"]))
     if run.plan.get("hash"):
         rows.append(("Fingerprint of the plan", str(run.plan["hash"])))
     rows += [(f"Version of {name}", version) for name, version in run.versions.items()]

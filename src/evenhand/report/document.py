@@ -28,7 +28,7 @@ class Text:
     """One paragraph."""
 
     text: str  # plain text; names in it come from strangers
-    kind: str = "plain"  # "plain", "note", "warning": how loud it is
+    kind: str = "plain"  # "plain", "note", "warning": how loud it is; "item": one of a list
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +107,7 @@ class Document:
     references: tuple[tuple[str, str, str], ...]  # (key, text, address): the bibliography of the methods used
     glossary: tuple[tuple[str, str], ...] = field(default=())  # (word, meaning): words and measures that occur
     chapters: tuple[Chapter, ...] = ()  # what comes before the audits
+    opening: tuple[Text, ...] = ()  # below the headline: who, how many, how sure, what next
 
 
 def shown(value: Cell) -> str:

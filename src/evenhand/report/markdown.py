@@ -16,7 +16,8 @@ _CODE, _ACTIVE = re.compile(r"(?<!`)`([^`]+)`(?!`)"), re.compile(r"[&<>\\*_\[\]|
 def markdown_page(page: Document) -> str:
     """Write a document as Markdown."""
     page = shorten(page, Detail())
-    parts = [f"# {inert(page.title)}", f"**{inert(page.headline)}**", *(_block(item) for item in page.summary)]
+    parts = [f"# {inert(page.title)}", f"**{inert(page.headline)}**"]
+    parts += [_block(item) for item in (*page.opening, *page.summary)]
     for chapter in page.chapters:
         parts += [
             f"## {inert(chapter.title)}",
@@ -49,7 +50,7 @@ def _reasons(section: Section) -> str:
 
 def _block(item: Block) -> str:
     if isinstance(item, Text):
-        return ("> " if item.kind != "plain" else "") + inert(item.text)
+        return {"plain": "", "item": "- "}.get(item.kind, "> ") + inert(item.text)
     return _table(item.table if isinstance(item, Figure) else item)
 
 

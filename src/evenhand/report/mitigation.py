@@ -371,7 +371,7 @@ def _data(result: MitigationResult) -> tuple[Block, ...]:
 
 def _hypotheses(result: MitigationResult) -> Table:
     return Table(
-        title="What is assumed until the data speak against it",
+        title="What is assumed until the data show otherwise",
         head=("Metric", "Margin", "Assumed of each candidate"),
         rows=tuple(
             (metric, str(margin), "Some two groups differ by more than the margin.")

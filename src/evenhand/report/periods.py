@@ -61,7 +61,7 @@ def compose_periods(result: PeriodRuns, folders: Sequence[str], *, title: str = 
         sections=(),
         data=_data(result),
         tested=Table(
-            title="What is assumed until the data speak against it",
+            title="What is assumed until the data show otherwise",
             head=("Measure", "Assumed"),
             rows=tuple((measure, "In this period the groups do not differ.") for measure in measures),
         ),

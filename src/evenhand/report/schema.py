@@ -49,6 +49,9 @@ def findings_schema() -> dict[str, Any]:
         "title": f"findings.json, {SCHEMA}",
         **_object(
             schema={"const": SCHEMA},
+            label={"type": ["string", "null"]},
+            model={"anyOf": [_hashed(), {"type": "null"}]},
+            input={"type": "array", "items": _hashed()},
             plan=_plan(),
             seed={"type": "integer", "minimum": 0},
             versions={"type": "object", "required": ["evenhand"], "additionalProperties": {"type": "string"}},
@@ -72,6 +75,14 @@ def findings_schema() -> dict[str, Any]:
     }
 
 
+def _hashed() -> dict[str, Any]:
+    """Return the schema of a file with its hash, or with the reason why it has none."""
+    text = {"type": ["string", "null"]}
+    return _closed(
+        name={"type": "string"}, sha256={"type": ["string", "null"], "pattern": "^[0-9a-f]{64}$"}, reason=text
+    )
+
+
 def _plan() -> dict[str, Any]:
     return _object(
         hash={"type": "string", "pattern": "^[0-9a-f]{64}$"},
@@ -88,6 +99,7 @@ def _data() -> dict[str, Any]:
         rows_used={"type": "integer", "minimum": 0},
         rows_dropped=counts,
         columns={"type": "object", "additionalProperties": {"type": "string"}},
+        labels={"type": "object", "additionalProperties": _closed(one=_TEXTS, zero=_TEXTS)},
         groups={"type": "object", "additionalProperties": counts},
         fingerprint={"type": "string"},
         people={"type": "string"},

@@ -259,7 +259,7 @@ def _hypotheses(watch: Watch) -> Table:
          else f"In no batch do the groups differ{beyond}.")
         for measure, change in seen
     ]  # fmt: skip
-    return Table(title="What is assumed until the data speak against it", head=("Measure", "Assumed"), rows=tuple(rows))
+    return Table(title="What is assumed until the data show otherwise", head=("Measure", "Assumed"), rows=tuple(rows))
 
 
 def _facts(watch: Watch) -> Table:

@@ -24,8 +24,8 @@ VERDICT_WORDS = {
     "one, to differ from none.",
     Verdict.EQUIVALENT: "The value is shown to lie inside the margin: the one that was set or the audit's own, which "
     "each finding names.",
-    Verdict.INCONCLUSIVE: "Neither is shown, or a difference is, but not on which side of the margin. This is not good "
-    "news: the finding says what could have been detected.",
+    Verdict.INCONCLUSIVE: "Neither is shown, or a difference is, but not on which side of the margin. There may "
+    "still be a disparity: the finding says what is ruled out and what could have been detected.",
     Verdict.NOT_COMPUTABLE: "The value does not exist for these data; the finding says why.",
 }
 
@@ -36,11 +36,12 @@ _GLOSSARY = (
         "p inside",
         "With a margin: how often chance alone would give a value so well inside, if the truth lay outside.",
     ),
-    ("adjusted p-value", "The p-value after paying for the number of questions asked; verdicts rest on it."),
+    ("adjusted p-value", "The p-value corrected for the number of questions asked; verdicts rest on it."),
     (
         "adjusted interval",
-        "The interval at the level at which the verdict was reached, after paying for the number of "
-        "questions. A disparity's misses the margin (or the value of no difference), an equivalent one lies inside.",
+        "The interval at the level at which the verdict was reached, corrected for the number of "
+        "questions. That of a disparity lies outside the margin (or away from no difference), that of an equivalent "
+        "finding inside.",
     ),
     ("error rate", "The chance, set before the audit, that any `disparity` in this report is a false alarm."),
     ("interval", "Values of the true difference that the data do not rule out at the stated level."),
@@ -66,14 +67,15 @@ _EXPLAINING = [name for name, audit in AUDITS.items() if audit.explains]
 HIERARCHY = (
     f"The group audit begins with twice the share of the error that {_listed(_ENTRY)} audit have. "
     f"{_listed(_EXPLAINING).capitalize()} explain a difference between groups: they begin with none, and are tested "
-    "with what the group audit releases as it shows differences. So their many questions do not weaken the first one."
+    "with what the group audit releases as it shows differences. So their many questions do not make "
+    "the first ones harder to show."
 )
 
 _MEASURES = {name: says for audit in AUDITS.values() for name, says in audit.measures.items() if says}
 
 
 def tested(run: AuditRun) -> Table:
-    """Return what each finding of a run assumes until the data speak against it.
+    """Return what each finding of a run assumes until the data show otherwise.
 
     Examples
     --------
@@ -89,7 +91,7 @@ def tested(run: AuditRun) -> Table:
         for measure in (finding.measure, f"comparison with {''.join(finding.groups[-1:]).rpartition('=')[2]}")
     }
     return Table(
-        title="What is assumed until the data speak against it",
+        title="What is assumed until the data show otherwise",
         head=("Audit", "Finding", "Without a margin", "With a margin", "Margin by default"),
         rows=tuple(
             (name, h.measure, h.null, h.margin or "no margin", h.default)

@@ -98,6 +98,13 @@ class AuditRun(Displayed):
         Rows in, used and dropped, column roles, fingerprint.
     versions : mapping
         Evenhand's and its numerical libraries' versions.
+    label : str or None
+        What the user calls this run, such as the model's version.
+    model : mapping or None
+        Of the model: its ``"name"``, the ``"sha256"`` of its file or None, and the ``"reason"`` where there is none.
+        None where no model was given.
+    input : sequence of mapping
+        Of each input file the same; empty where the rows did not come from files.
 
     Examples
     --------
@@ -116,6 +123,9 @@ class AuditRun(Displayed):
     seed: int
     data: Mapping[str, Any]
     versions: Mapping[str, str]
+    label: str | None = None
+    model: Mapping[str, str | None] | None = None
+    input: Sequence[Mapping[str, str | None]] = ()
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -165,6 +175,9 @@ class AuditRun(Displayed):
         """Return the run as plain data, in the layout of ``findings.json``."""
         return {
             "schema": SCHEMA,
+            "label": self.label,
+            "model": plain(self.model),
+            "input": plain(self.input),
             "plan": plain(dict(self.plan)),
             "seed": self.seed,
             "versions": dict(self.versions),
@@ -181,17 +194,18 @@ class AuditRun(Displayed):
             AuditResult.from_dict({**block, "findings": [next(rows) for _ in range(block["findings"])]})
             for block in data["audits"]
         )
-        return cls(results=results, **{key: data[key] for key in ("plan", "seed", "data", "versions")})
+        named = ("plan", "seed", "data", "versions", "label", "model", "input")
+        return cls(results=results, **{key: data[key] for key in named if key in data})
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return the run as JSON and, with a path, write it there in one step."""
         return written_json(self.to_dict(), path)
 
-    def to_html(self, path: str | Path | None = None, *, title: str = "Audit report") -> str:
+    def to_html(self, path: str | Path | None = None, *, title: str | None = None) -> str:
         """Return the run as one HTML page that works offline and, with a path, write it there in one step."""
         return str(AuditRun.report().to_html(self, path, title=title))
 
-    def to_markdown(self, path: str | Path | None = None, *, title: str = "Audit report") -> str:
+    def to_markdown(self, path: str | Path | None = None, *, title: str | None = None) -> str:
         """Return the run as Markdown and, with a path, write it there in one step."""
         return str(AuditRun.report().to_markdown(self, path, title=title))
 

@@ -35,7 +35,7 @@ class WatchPlan:
                 f"Allowed: {', '.join(f'`{word}`' for word in ALTERNATIVES)}."
             )
         if not 0 < self.alpha < 1:
-            raise UsageError(f"`alpha` is {self.alpha:g}; it must lie between 0 and 1, such as 0.05.")
+            raise UsageError(f"`alpha=` is {self.alpha:g}; it must lie between 0 and 1, such as 0.05.")
         if isinstance(self.baseline, bool) or not isinstance(self.baseline, int) or self.baseline < 0:
             raise UsageError(
                 f"`baseline` is {self.baseline!r}; it must be the number of batches at the beginning that later ones "
@@ -80,7 +80,7 @@ class WatchPlan:
             given["metrics"] = tuple(m.name for m in resolve(metrics))
         if isinstance(given.get("reference"), str):
             raise UsageError(
-                f'`reference` is `{given["reference"]}`. Give the group of each attribute, such as {{"sex": "Male"}}.'
+                f'`reference=` is `{given["reference"]}`. Give the group of each attribute, such as {{"sex": "Male"}}.'
             )
         return cls(**given)
 

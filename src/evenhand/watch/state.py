@@ -51,7 +51,7 @@ class State:
                     now, then = (1, 0) if turned[0] in one else (0, 1)
                     raise DataError(
                         f"In batch `{batch.name}` the {role} `{turned[0]}` counts as {now}, in batch `{known.name}` it "
-                        f"counted as {then}. Say which label means 1 with `positive`, in a new state file."
+                        f"counted as {then}. Say which label means 1 with `positive=`, in a new state file."
                     )
         return replace(self, batches=(*self.batches, batch))
 

@@ -203,7 +203,7 @@ def test_metrics_without_influence_are_refused(metric, said):
 def test_sampling_strata_alone_need_rows_for_means():
     engine = read(duckdb.from_df(people()), cluster=None, survey_strata="region", rows="cells")
     check_needs(METRICS["selection_rate"], engine)
-    with pytest.raises(DataError, match="`brier` with `survey_strata` and no `cluster` needs rows"):
+    with pytest.raises(DataError, match="`brier` with `survey_strata=` and no `cluster=` needs rows"):
         check_needs(METRICS["brier"], engine)
 
 

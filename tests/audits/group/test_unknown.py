@@ -186,7 +186,7 @@ def test_strata_are_refused_with_the_reason():
     data = eh.read(frame, decision="d", groups="sex", missing="unknown", strata="job")
     finding, _ = one(data)
     assert str(finding.verdict) == "not_computable"
-    assert "Leave `strata` out" in finding.reason
+    assert "Leave `strata=` out" in finding.reason
 
 
 def test_rows_cells_and_order_agree():

@@ -207,13 +207,13 @@ def _prepare(data: AuditData, asked: GroupOptions) -> GroupSetting:
             check_strata(metric, data, asked.permute, asked.variance)
     check_words(words, chosen, asked, data)
     if not data.attributes and not data.continuous and not data.probabilities:
-        raise DataError("No group column was given. Name at least one in `groups`.")
+        raise DataError("No group column was given. Name at least one in `groups=`.")
     margin = parse_margin(asked.margin)
     for metric in chosen:
         check_reach(margin, metric.name, largest_difference(metric, data))
     if margin is not None and asked.ratio and not margin.ratio:
         raise UsageError(
-            f"`ratio` was asked with the difference margin {asked.margin}. Give a ratio margin such as `ratio:0.9`."
+            f"`ratio=` was asked with the difference margin {asked.margin}. Give a ratio margin such as `ratio:0.9`."
         )
     setting = complete(
         GroupSetting,

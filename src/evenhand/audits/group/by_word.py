@@ -113,8 +113,8 @@ def check_words(words: Mapping[str, str], metrics: Sequence[Metric], asked: Grou
     for name, word in words.items():
         if asked.compare == "pairs":
             raise UsageError(
-                f"`compare` is `pairs` and the reference of `{name}` is `{word}`. Leave one of them out: pairs have no "
-                "reference."
+                f"`compare=` is `pairs` and the reference of `{name}` is `{word}`. Leave one of them out: pairs have "
+                "no reference."
             )
         if word == "highest" and asked.alternative != "two-sided":
             raise UsageError(
@@ -126,7 +126,7 @@ def check_words(words: Mapping[str, str], metrics: Sequence[Metric], asked: Grou
             if why:
                 raise UsageError(
                     f"Metric `{metric.name}` {why}, so it has no comparison with `{word}`. Name a group of `{name}` as "
-                    f"reference, or `rest`, or leave `{metric.name}` out of `metrics`."
+                    f"reference, or `rest`, or leave `{metric.name}` out of `metrics=`."
                 )
 
 

@@ -261,7 +261,7 @@ def correlate(metric: Metric, data: AuditData, name: str, options: GroupSetting,
     """
     measure = f"{metric.name}_correlation"
     if data.strata is not None:
-        reason = f"Correlation within strata is not offered; cut `{name}` into groups with `cuts`."
+        reason = f"Correlation within strata is not offered; cut `{name}` into groups with `cuts=`."
         return _not_computable(metric, measure, (name,), {}, reason)
     if metric.compare:
         reason = (

@@ -91,7 +91,7 @@ def refusal(metric: Metric, data: AuditData, *, ratio: bool) -> str:
     if data.strata is not None:
         return (
             f"{metric.name} cannot be bounded: within strata the worst assignment of people of unknown group is not "
-            f"known. Leave `strata` out, {_DROP}"
+            f"known. Leave `strata=` out, {_DROP}"
         )
     table = metric.name in _TABLES and METRICS[metric.name] is metric
     if metric.kind not in ("rate", "mean") and not table:

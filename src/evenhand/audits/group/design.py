@@ -46,12 +46,12 @@ def check_design_needs(metric: Metric, data: AuditData) -> None:
     if metric.kind not in _COMPARED:
         other, why = _LACKING.get(metric.kind, _LACKING["rows"])
         raise DataError(
-            f"Metric `{metric.name}` cannot be compared with `{asked}`: {why}. Leave it out of `metrics`, or use "
+            f"Metric `{metric.name}` cannot be compared with `{asked}`: {why}. Leave it out of `metrics=`, or use "
             f"`{other}`."
         )
     if data.cluster is None and data.moments is not None and (data.weight is not None or metric.kind == "mean"):
         raise DataError(
-            f"Metric `{metric.name}` with `survey_strata` and no `cluster` needs rows, and these stayed on their "
+            f"Metric `{metric.name}` with `survey_strata=` and no `cluster=` needs rows, and these stayed on their "
             "engine. Read the data with `rows='keep'`."
         )
 

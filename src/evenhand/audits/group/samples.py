@@ -56,7 +56,7 @@ def check_needs(metric: Metric, data: AuditData) -> None:
             article = "an" if role == "outcome" else "a"
             raise DataError(
                 f"Metric `{metric.name}` needs {article} {role} column and none was given. Name it with `{role}=`, "
-                f"or leave `{metric.name}` out of `metrics`."
+                f"or leave `{metric.name}` out of `metrics=`."
             )
     if "outcome" in metric.needs and metric.outcome == "binary" and data.outcome_kind != "binary":
         raise DataError(
@@ -71,7 +71,7 @@ def check_needs(metric: Metric, data: AuditData) -> None:
         )
     if metric.kind in _UNWEIGHTED and data.weight is not None:
         raise DataError(
-            f"Metric `{metric.name}` does not take sampling weights. Leave it out of `metrics`, or use "
+            f"Metric `{metric.name}` does not take sampling weights. Leave it out of `metrics=`, or use "
             f"`{_UNWEIGHTED[metric.kind]}`, which does."
         )
     check_design_needs(metric, data)

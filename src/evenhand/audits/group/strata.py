@@ -49,11 +49,11 @@ def check_strata(metric: Metric, data: AuditData, permute: str, variance: str) -
         how = " with sampling weights" if weighted else ""
         raise DataError(
             f"Metric `{metric.name}`{how} is not compared within strata. Ask for `{_INSTEAD.get(metric.kind, 'tpr')}`, "
-            "or leave `strata` out."
+            "or leave `strata=` out."
         )
     if permute in ("all", "outcome") or variance != "auto":
         raise UsageError(
-            "With `strata` labels are permuted within strata and the denominator, so `permute` and `variance` must be "
+            "With `strata=` labels are permuted within strata and the denominator, so `permute` and `variance` must be "
             f"left at `auto`; got `{permute}` and `{variance}`."
         )
 

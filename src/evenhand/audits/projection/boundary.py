@@ -114,7 +114,7 @@ def find_boundary(data: AuditData, model: Any, distance: ArrayLike | str | None,
     """
     if (model is None) == (distance is None):
         raise UsageError(
-            "The projection audit needs distances to the decision boundary: give either `model`, or `distance` (an "
+            "The projection audit needs distances to the decision boundary: give either `model=`, or `distance` (an "
             "array, a feature column, or 'threshold' for the score's distance from it)."
         )
     if data.moments is not None:
@@ -137,7 +137,7 @@ def column_distance(data: AuditData, distance: ArrayLike | str | None) -> Bounda
     if isinstance(distance, str):
         if distance not in data.features:
             raise DataError(
-                f"There is no feature column `{distance}` for the distance. Name it in `features`."
+                f"There is no feature column `{distance}` for the distance. Name it in `features=`."
                 f"{near_matches(distance, data.features)}"
             )
         name = f"column `{distance}`"
@@ -149,7 +149,7 @@ def column_distance(data: AuditData, distance: ArrayLike | str | None) -> Bounda
     if values.shape != decision.shape:
         raise DataError(
             f"`distance` has {values.size} values for {decision.size} records ({data.rows.rows_in} rows came in). Put "
-            "it among the `features`, so that dropped rows are dropped there too, and give the column's name."
+            "it among the `features=`, so that dropped rows are dropped there too, and give the column's name."
         )
     bad = int(np.sum(~(values >= 0)))
     if bad:
@@ -177,7 +177,7 @@ def input_names(model: AuditedModel, data: AuditData, how: Distances) -> list[st
     wanted = [*(model.inputs or data.features)]
     names = list(how.features) if how.features is not None else [n for n in data.features if n in wanted]
     if not names:
-        raise DataError("The model's inputs are missing: name the columns in `features`.")
+        raise DataError("The model's inputs are missing: name the columns in `features=`.")
     for name in [*names, *wanted, *how.categorical]:
         if name not in data.features:
             raise DataError(f"There is no feature column `{name}`.{near_matches(name, data.features)}")
@@ -188,7 +188,7 @@ def disagreement(differ: int, data: AuditData) -> str:
     """Say that the model did not make the decisions of the data."""
     return (
         f"The model and the column of decisions disagree on {differ} of {data.rows.rows_used} rows. Check the "
-        "order of `features` and the `threshold`, or leave the decisions out."
+        "order of `features=` and the `threshold=`, or leave the decisions out."
     )
 
 
@@ -238,7 +238,7 @@ def _doubts(data: AuditData, measured: BoundaryDistance, how: Distances, stuck: 
 def _from_threshold(data: AuditData) -> Boundary:
     decision = _decision(data)
     if data.score is None:
-        raise DataError("`distance='threshold'` needs a score. Name its column in `score`.")
+        raise DataError("`distance='threshold'` needs a score. Name its column in `score=`.")
     if data.score_bins is not None:
         raise DataError(
             "The score was binned by the engine; margins need the scores themselves. Read with `rows='keep'`."
@@ -248,7 +248,7 @@ def _from_threshold(data: AuditData) -> Boundary:
     if yes.size and no.size and yes.min() < no.max():
         raise DataError(
             "The decisions are not a threshold of the score: some scores with decision 0 exceed some with "
-            "decision 1, so the score has no margin. Give `distance` or `model`."
+            "decision 1, so the score has no margin. Give `distance` or `model=`."
         )
     warning = (
         "The distance is the score's margin, not a distance between people: `how far` is in units of the score, and a "
@@ -265,7 +265,7 @@ def _from_threshold(data: AuditData) -> Boundary:
 def _decision(data: AuditData) -> IntArray:
     if data.decision is None:
         raise DataError(
-            "The projection audit needs decisions. Name their column in `decision`, or give `threshold` and a score."
+            "The projection audit needs decisions. Name their column in `decision=`, or give `threshold=` and a score."
         )
     return data.decision.astype(np.int64)
 
@@ -328,7 +328,7 @@ def questions(
         Attribute name to reference label.
     """
     if not data.attributes:
-        raise DataError("No group column was given. Name at least one in `groups`.")
+        raise DataError("No group column was given. Name at least one in `groups=`.")
     if attribute is None:
         chosen = [[a] for a in data.attributes]
     elif isinstance(attribute, str):

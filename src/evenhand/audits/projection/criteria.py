@@ -184,7 +184,7 @@ def _strata(name: str, data: AuditData, outcomes: tuple[int | None, ...], record
     if outcomes == (None,):
         return np.zeros(records, dtype=np.int64)
     if data.outcome is None or data.outcome_kind != "binary":
-        raise DataError(f"`{name}` needs a binary outcome. Name its column in `outcome`, or use `statistical_parity`.")
+        raise DataError(f"`{name}` needs a binary outcome. Name its column in `outcome=`, or use `statistical_parity`.")
     stratum = np.full(records, -1, dtype=np.int64)
     for k, outcome in enumerate(outcomes):
         stratum[data.outcome == outcome] = k

@@ -283,7 +283,7 @@ def _prepare(data: AuditData, asked: ProxyOptions) -> tuple[ProxySetting, Predic
     if not (data.features if data.batches is None else data.batches.features):
         raise DataError("The proxy audit needs the model's features and none were given. Name them with `features=`.")
     if not data.attributes:
-        raise DataError("No group column was given. Name at least one in `groups`.")
+        raise DataError("No group column was given. Name at least one in `groups=`.")
     if form.uses_eta and (data.outcome is None or data.outcome_kind != "binary"):
         raise DataError(f"Measure `{form}` needs an outcome with two values. Name it with `outcome=`, or use `sp`.")
     predictor = _predictor(data, asked.model, asked.soft)
@@ -316,7 +316,7 @@ def _predictor(data: AuditData, model: Any, soft: bool | None) -> Predictor:
     if soft is not False and data.score is not None and data.score_kind == "probability":
         return Predictor(scorer=None, column="score")
     if soft is True:
-        raise DataError("`soft=True` needs scores between 0 and 1 or a `model`. Name the column with `score=`.")
+        raise DataError("`soft=True` needs scores between 0 and 1 or a `model=`. Name the column with `score=`.")
     if data.decision is None:
-        raise DataError("The proxy audit needs decisions, scores between 0 and 1, or a `model`; none were given.")
+        raise DataError("The proxy audit needs decisions, scores between 0 and 1, or a `model=`; none were given.")
     return Predictor(scorer=None, column="decision")

@@ -164,9 +164,9 @@ def _no_interval(pair: Pair, fits: Fits) -> str:
     if not all(isinstance(s, LogisticFolds) for s in learned):  # variances would need refitting
         return "the error of a nuisance model without coefficients cannot be followed into it"
     if not fits.known and pair.hard:
-        return "decisions were learned without the score behind them, which blurs their edge; pass `model` or scores"
+        return "decisions were learned without the score behind them, which blurs their edge; pass `model=` or scores"
     if not fits.known and fits.reports["surrogate"]["r_squared"] < FAITHFUL:
-        return "the surrogate misses too much of the scores; pass `model`"
+        return "the surrogate misses too much of the scores; pass `model=`"
     return ""
 
 

@@ -90,7 +90,7 @@ def make_pair(people: Predicted, attribute: Attribute, code: int, base: int, opt
     unit = np.ones(len(rows)) if data.weight is None else data.weight[rows]
     design = make_design(columns, count * unit, inside, blocks=options.blocks, categorical=options.categorical)
     if not design.blocks:
-        raise DataError("No feature takes more than one value in these groups. Name features that vary in `features`.")
+        raise DataError("No feature takes more than one value in these groups. Name features that vary in `features=`.")
     X = design.encode(columns)
     own = set(attribute.name.split(" × "))
     y = np.full(len(rows), -1.0)

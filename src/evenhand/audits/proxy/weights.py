@@ -150,9 +150,9 @@ class CounterfactualWeights:
         elif self.surrogate is not None:
             h = self.surrogate.whole(X)
         else:
-            raise UsageError("These weights have no model to ask. Pass the predictions as `score`.")
+            raise UsageError("These weights have no model to ask. Pass the predictions as `score=`.")
         if h.shape != (len(X),):
-            raise DataError(f"`score` must hold one number per row; got shape {h.shape} for {len(X)} rows.")
+            raise DataError(f"`score=` must hold one number per row; got shape {h.shape} for {len(X)} rows.")
         eta = np.zeros(len(X)) if self.outcome is None else self.outcome.whole(X)
         ratio = None
         if self.member is not None:

@@ -344,7 +344,7 @@ def _warnings(asked: Comparison, fits: Fits) -> list[str]:
     surrogate = fits.reports.get("surrogate")
     if surrogate is not None and surrogate["r_squared"] < FAITHFUL:
         out.append(
-            f"The surrogate explains {surrogate['r_squared']:.0%} of the scores' variance: pass `model` for the "
+            f"The surrogate explains {surrogate['r_squared']:.0%} of the scores' variance: pass `model=` for the "
             "model's own answer at changed features."
         )
     if fits.no_interval:

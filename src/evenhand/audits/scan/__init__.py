@@ -1,4 +1,4 @@
-"""Which combination of attributes did nobody think of?
+"""Which combinations of attributes are treated differently from everybody else?
 
 Hypotheses
     For every subgroup that up to `depth` conditions describe: its value of the metric is that of everybody else.
@@ -125,11 +125,11 @@ def _prepare(data: AuditData, asked: ScanOptions) -> ScanSetting:
     """Check the request against the data; the only place that raises errors about them."""
     check_independent(data, "The scan")
     if data.weight is not None:
-        raise DataError("The scan does not take sampling weights. Read the data without `weight`.")
+        raise DataError("The scan does not take sampling weights. Read the data without `weight=`.")
     metrics = _metrics(data, asked)
     names = asked_attributes(data, asked.attributes)
     if not names:
-        raise DataError("No group column was given. Name at least one in `groups`, or features in `attributes`.")
+        raise DataError("No group column was given. Name at least one in `groups=`, or features in `attributes`.")
     check_hierarchy(asked.hierarchy, names)
     return complete(
         ScanSetting,

@@ -125,7 +125,7 @@ def _refuse_too_many(conditions: Sequence[Conditions], depth: int, cells: int, m
     if described <= _MOST_SUBGROUPS:
         size = (
             f"{described:,} subgroups of {cells:,} cells of people, which takes about {entries * cells * 24 / 1e9:.2g} "
-            f"GB (`memory` allows {memory:g})"
+            f"GB (`memory=` allows {memory:g})"
         )
     raise DataError(
         f"The search would list {size}. Leave an attribute out (without `{widest.name}`, which has "

@@ -212,16 +212,16 @@ def _as_printed(
 def _prepare(data: AuditData, asked: TailOptions) -> tuple[AuditedModel, TailSetting, tuple[Attribute, ...]]:
     """Check the request against the data; the only place that raises errors about them."""
     if not data.features and data.batches is None:
-        raise DataError("The tail audit asks the model about changed records and needs `features`. None were given.")
+        raise DataError("The tail audit asks the model about changed records and needs `features=`. None were given.")
     if data.weight is not None:
         raise DataError(
             "Sampling weights were given and the tail audit does not take them: the largest changes are counted, not "
-            "averaged. Leave `weight` out, draw rows in proportion to it first, or pass whole-number counts as "
+            "averaged. Leave `weight=` out, draw rows in proportion to it first, or pass whole-number counts as "
             "`weight_kind='frequency'`."
         )
     attributes = data.attributes if asked.attribute is None else (data.attribute(asked.attribute),)
     if not attributes:
-        raise DataError("No group column was given. Name at least one in `groups`.")
+        raise DataError("No group column was given. Name at least one in `groups=`.")
     reference = references(data, asked.reference, attributes)
     scorer = audited_model(asked.model, data, positive=asked.positive)
     known = scorer.probability or data.score_kind == "probability"

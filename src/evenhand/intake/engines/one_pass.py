@@ -279,7 +279,7 @@ def _refuse_identifiers(cells: Mapping[str, Any], options: Options, size: int) -
     widest = max(levels, key=lambda key: levels[key]).removeprefix("group:")
     raise DataError(
         f"Grouping gives more than {count_of(MOST_CELLS, 'cell')}; column `{widest}` looks like an "
-        f"identifier. Leave it out, cut it with `cuts`, or pass fewer `score_bins`."
+        f"identifier. Leave it out, cut it with `cuts=`, or pass fewer `score_bins`."
     )
 
 

@@ -171,18 +171,18 @@ def bias_plan(base: Plan, data: AuditData) -> Plan:
             "`selection_rate`, for decisions, or `scoring_rate`, for scores."
         )
     if base.reference or asked.get("reference") or asked.get("compare", "reference") != "reference":
-        raise UsageError("A bias audit compares with the highest rate. Leave `reference` and `compare` out.")
+        raise UsageError("A bias audit compares with the highest rate. Leave `reference=` and `compare=` out.")
     if base.audits != ("group",):
-        raise UsageError("A bias audit is made of the group audit alone. Leave `audits` out.")
+        raise UsageError("A bias audit is made of the group audit alone. Leave `audits=` out.")
     if data.continuous or data.probabilities:
         name = next(iter({**data.continuous, **data.probabilities}))
         raise UsageError(
-            f"A bias audit compares categories, and `{name}` has none. Cut it with `cuts`, or leave it out."
+            f"A bias audit compares categories, and `{name}` has none. Cut it with `cuts=`, or leave it out."
         )
     if base.correction not in ("gatekeeping", "bonferroni"):
         raise UsageError(
             f"A bias audit gives intervals that hold together, by Bonferroni's correction; got `{base.correction}`. "
-            "Leave `correction` out."
+            "Leave `correction=` out."
         )
     group = {**asked, "metrics": metrics, "ratio": True, "reference": "highest"}
     # With Bonferroni's correction the intervals that hold together are those that agree with the verdicts.

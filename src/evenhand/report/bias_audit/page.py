@@ -84,10 +84,10 @@ _HELD_BACK = (
     "Some categories are held back, so that no small number is published. Ratios are to the highest rate that is "
     "published: one that is held back may be higher."
 )
-_PLAIN = "`disparity` says that the ratio is shown to lie below 1; `inconclusive` is not good news."
+_PLAIN = "`disparity` says that the ratio is shown to lie below 1; `inconclusive` shows neither."
 _MARGIN = (
     "`disparity` says that the ratio is shown to lie below the margin of {margin:g}, `equivalent` that it is shown to "
-    "lie above; `inconclusive` is not good news. An interval beside `equivalent` is that of its own, one-sided test."
+    "lie above; `inconclusive` shows neither. An interval beside `equivalent` is that of its own, one-sided test."
 )
 
 
@@ -130,6 +130,7 @@ def compose_bias_audit(run: AuditRun, tables: Sequence[BiasTable], form: str) ->
             Text(text="The tables are not legal advice and no finding of discrimination.", kind="note"),
             *([Text(text=_HELD_BACK, kind="warning")] if held else []),
         ),
+        opening=(),
         chapters=tuple(chapters),
         references=(*sources, *page.references),
     )

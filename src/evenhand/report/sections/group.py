@@ -169,7 +169,7 @@ def _strata(finding: Finding, strata: StrataEvidence) -> list[Block]:
         )
     if strata.homogeneity is not None:
         same = strata.homogeneity
-        said += f" Do the strata tell one {value}? Q = {same.statistic:.2f} on {same.df} degrees of freedom, "
+        said += f" Is the {value} the same in all strata? Q = {same.statistic:.2f} on {same.df} degrees of freedom, "
         said += f"p {shown_p(same.pvalue)}."
     head = ("Stratum", "First value", "Second value", "First rows", "Second rows", value.capitalize(), "Weight")
     cells = tuple(

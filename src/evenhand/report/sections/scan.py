@@ -111,7 +111,10 @@ def _tested(e: ScanEvidence) -> str:
         return f"{e.tested:,} were picked on one part of the people and tested on the {e.confirmed_on:,} others."
     if e.tested == e.considered:
         return "All of these were tested."
-    return f"{e.tested:,} of these are large enough to be shown at all and were tested; the others cost nothing."
+    return (
+        f"{e.tested:,} of these are large enough to be shown at all and were tested; leaving out the others makes "
+        "these easier to show."
+    )
 
 
 def _bar(e: ScanEvidence) -> str:
@@ -129,8 +132,7 @@ def _shown_number(disparities: Sequence[ScanEvidence]) -> str:
     if not number:
         return "None is shown to differ, which does not show that none does."
     one = number == 1
-    said = f"{number:,} {'is' if one else 'are'} shown to differ and {'says' if one else 'say'} something of "
-    said += f"{'its' if one else 'their'} own."
+    said = f"{number:,} {'is' if one else 'are'} shown to differ beyond the others."
     if stand:
         said += f" {stand:,} more differ only through people of {'this one' if one else 'these'}."
     return said
