@@ -99,8 +99,8 @@ class LeafBits:
         self._stay_below = [below[c] for c in stay]
         leaves = len(nodes.value)
         # (leaves,) for each moving column: the first and the last place at which a leaf can be.
-        self.low = [np.zeros(leaves, dtype=np.int64) for _ in moving]
-        self.high = [np.full(leaves, own.size, dtype=np.int64) for own in self.cuts]
+        self.low = [np.zeros(leaves, dtype=np.int32) for _ in moving]
+        self.high = [np.full(leaves, own.size, dtype=np.int32) for own in self.cuts]
         ends = [*range(0, leaves, _BLOCK), leaves]
         self.blocks = [self._block(cuts, moving, *pair) for pair in pairwise(ends)]
 

@@ -20,7 +20,8 @@ from evenhand.models.leaf_space import LeafSpace
 from evenhand.models.leaves import WHOLE
 from evenhand.models.moves import NORMS, Moves, length
 
-_TILE = 512  # rows worked on together at most
+# Rows worked on together: so many at least and at most, and about so many bytes of bits.
+_FEWEST, _MOST, _BYTES = 256, 4096, 1 << 22
 _GIVEN_BACK = 6  # rounds in which columns are given back
 _SENTINELS, _TRIED = 1024, 16  # rows of the other decision, and how many of them are tried from a row, the nearest
 _STARTS = 2  # how many of those that have the other decision with the row's own values of what stays are started from
@@ -133,10 +134,12 @@ class _Starts:
         """Put rows together that can come into the same leaves."""
         first, last = self.space.reach(self.rows, self.farthest)
         between = self.space.bits.between(self.rows, first, last)
+        words = sum(block.full.size for block in self.space.bits.blocks)
+        most = int(np.clip(_BYTES // (8 * words), _FEWEST, _MOST))
         left = [np.arange(self.rows.size)]
         while left:
             some = left.pop()
-            if some.size <= _TILE:
+            if some.size <= most:
                 if some.size:
                     yield some
                 continue
