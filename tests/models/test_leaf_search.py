@@ -20,8 +20,9 @@ from evenhand.models import adapt
 from evenhand.models.distances import boundary_distance
 from evenhand.models.ground import find_ground
 from evenhand.models.leaf_bits import LeafBits
-from evenhand.models.leaf_search import leaf_space, nearest_leaves
-from evenhand.models.leaves import additive
+from evenhand.models.leaf_search import nearest_leaves
+from evenhand.models.leaf_space import _edges, leaf_space
+from evenhand.models.leaves import WHOLE, additive
 from evenhand.models.moves import Moves, length
 from evenhand.models.search import search_boundary
 
@@ -53,9 +54,9 @@ def test_the_sum_over_leaves_is_the_models_score_at_any_point(name):
     assert trees is not None
     elsewhere = RNG.normal(size=(300, 4)) * 2
     for moving in ((), (1, 3), (0, 1, 2, 3)):
-        bits = LeafBits(trees.nodes, elsewhere, moving)
-        total = bits.total(np.arange(300), bits.at, trees.nodes.value)
-        np.testing.assert_array_equal(trees.sign * (total - trees.level) > 1e-9, model.predict(elsewhere) == 1)
+        bits = LeafBits(trees.bits.nodes, elsewhere, moving)
+        total = bits.total(np.arange(300), bits.at, trees.worth)
+        np.testing.assert_array_equal(trees.sign * (total - trees.level) > 1e-9 * WHOLE, model.predict(elsewhere) == 1)
 
 
 def test_a_threshold_on_probabilities_and_a_regressor_are_sums_too():
@@ -75,7 +76,7 @@ def test_models_that_are_no_sum_of_known_trees_are_left_to_the_search():
 
 def every_cell(model, points, norm):
     """Return the exact distances of points with two features, by asking the model in every cell of its grid."""
-    nodes = additive(ground_of(model, {"x0": X[:, 0], "x1": X[:, 1]}).surface, X[:, :2]).nodes
+    nodes = additive(ground_of(model, {"x0": X[:, 0], "x1": X[:, 1]}).surface, X[:, :2]).bits.nodes
     cuts = [np.unique(nodes.threshold[nodes.column == j]) for j in range(2)]
     low = [np.concatenate([[-np.inf], c]) for c in cuts]
     high = [np.concatenate([c, [np.inf]]) for c in cuts]
@@ -149,3 +150,13 @@ def test_a_number_that_no_tree_asks_for_does_not_move():
 def test_trees_that_never_change_the_decision_are_infinitely_far():
     model = RandomForestRegressor(10, max_depth=2, random_state=0).fit(X, 0.4 * Y)
     assert np.isinf(boundary_distance(adapt(model, COLUMNS, threshold=0.5), COLUMNS, Moves()).distance).all()
+
+
+def test_no_point_is_put_between_thresholds_that_single_precision_cannot_tell_apart():
+    cuts = np.array([1.0, 1.0 + 1e-12, 2.0])
+    low, high = _edges(cuts, 1.0, single=True)
+    np.testing.assert_array_equal([low[1], high[1]], [np.inf, -np.inf])  # nothing is there
+    for place in (0, 2, 3):
+        for value in (low[place], high[place]):
+            if np.isfinite(value):
+                assert np.searchsorted(cuts, float(np.float32(value))) == place

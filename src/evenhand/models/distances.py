@@ -16,7 +16,8 @@ from evenhand.models.gradient_sklearn import final_step, with_last_step
 from evenhand.models.ground import Ground, find_ground
 from evenhand.models.input_space import Columns
 from evenhand.models.kernel import is_kernel_machine, kernel_distance
-from evenhand.models.leaf_search import leaf_space, nearest_leaves
+from evenhand.models.leaf_search import nearest_leaves
+from evenhand.models.leaf_space import leaf_space
 from evenhand.models.linear import linear_form, plane_distance
 from evenhand.models.moves import Moves
 from evenhand.models.nearest import Towards, joined_towards, plane_towards, put_back, tree_towards

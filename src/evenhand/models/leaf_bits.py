@@ -7,7 +7,7 @@ of one such row per column, and where a single column moves all other rows stay 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -90,11 +90,17 @@ class LeafBits:
         for j, column in enumerate(moving):
             self.at[:, j] = np.searchsorted(self.cuts[j], given[:, column])
         stay = {c: np.searchsorted(cuts[c], given[:, c]) for c in cuts if c not in moving}
+        self.stay = np.column_stack([np.empty((len(E), 0), dtype=np.int64), *stay.values()])  # (n, columns that stay)
         self._patterns, self._pattern = _patterns(stay, len(E))
+        counts = {c: np.bincount(np.searchsorted(cuts[c], nodes.threshold[nodes.column == c])) for c in cuts}
+        below = {c: np.concatenate([[0], np.cumsum(counts[c])]) for c in cuts}
+        # How many conditions there are up to each place: of moving columns, and of those that stay.
+        self._moving_below = [below.get(c, np.zeros(1, dtype=np.int64)) for c in moving]
+        self._stay_below = [below[c] for c in stay]
         leaves = len(nodes.value)
         # (leaves,) for each moving column: the first and the last place at which a leaf can be.
-        self.low = [np.zeros(leaves, dtype=np.int64) for _ in moving]
-        self.high = [np.full(leaves, own.size, dtype=np.int64) for own in self.cuts]
+        self.low = [np.zeros(leaves, dtype=np.int32) for _ in moving]
+        self.high = [np.full(leaves, own.size, dtype=np.int32) for own in self.cuts]
         ends = [*range(0, leaves, _BLOCK), leaves]
         self.blocks = [self._block(cuts, moving, *pair) for pair in pairwise(ends)]
 
@@ -128,67 +134,131 @@ class LeafBits:
         own_tables = {j: tables[c] for j, c in enumerate(moving) if c in tables}
         return _Block(start=start, full=full, kept=tuple(kept), moving=own_tables)
 
-    def remaining(self, rows: IntArray) -> list[Words]:
-        """Return what the columns that stay leave of the leaves, for each block: shape (rows, words)."""
-        out = []
-        for block in self.blocks:
-            bits = np.repeat(block.full[None], rows.size, axis=0)
-            for which, table in block.kept:
-                bits &= table[self._pattern[rows, which]]
-            out.append(bits)
-        return out
-
     def total(self, rows: IntArray, at: IntArray, worth: FloatArray) -> FloatArray:
         """Return the sum of what leaves are worth for rows whose moving columns are at these places."""
         out = np.zeros(rows.size)
         for start in range(0, rows.size, _TILE):
             part = slice(start, start + _TILE)
-            for block, bits in zip(self.blocks, self.remaining(rows[part]), strict=True):
+            for block in self.blocks:
+                bits = self._remaining(block, rows[part])
                 for j, table in block.moving.items():
                     bits &= table.there[table.row_of[at[part, j]]]
-                row, leaf = _set_bits(bits)
-                out[part] += np.bincount(row, worth[block.start + leaf], len(bits))
+                row, word, bit = _set_bits(bits)
+                out[part] += np.bincount(row, worth[block.start + 64 * word + bit], len(bits))
         return out
 
-    def lines(
-        self, remaining: Sequence[Words], at: IntArray, first: IntArray, last: IntArray
-    ) -> list[tuple[IntArray, IntArray]]:
-        """Return the leaves that rows come into or leave when one column moves and the others are at these places.
+    def _remaining(self, block: _Block, rows: IntArray) -> Words:
+        """Return what the columns that stay leave of the leaves of a block, shape (rows, words)."""
+        bits = np.repeat(block.full[None], rows.size, axis=0)
+        for which, table in block.kept:
+            bits &= table[self._pattern[rows, which]]
+        return bits
+
+    def alike(self, value: FloatArray) -> IntArray:
+        """Return numbers of rows, equal for rows with the same values and the same places of columns that stay."""
+        number = np.zeros(len(value), dtype=np.int64)
+        for column in (*value.T, *self._pattern.T):
+            own = np.unique(column, return_inverse=True)[1]
+            number = np.unique(number * len(value) + own, return_inverse=True)[1]
+        return number
+
+    def between(self, rows: IntArray, first: IntArray, last: IntArray) -> IntArray:
+        """Return how many conditions lie below the places that rows can come to; similar rows have similar numbers."""
+        moving = [below[places[:, j]] for j, below in enumerate(self._moving_below) for places in (first, last)]
+        stay = [below[self.stay[rows, k]] for k, below in enumerate(self._stay_below)]
+        return np.column_stack([*moving, *stay])
+
+    def within(self, rows: IntArray, first: IntArray, last: IntArray) -> Reach:
+        """Return the leaves that rows can come into while each moving column is between two places.
 
         Parameters
         ----------
-        remaining : list of ndarray
-            Of the rows.
+        rows : ndarray of int
+            Which rows.
+        first, last : ndarray of int, shape (rows, moving)
+            The places.
+        """
+        low, high = first.min(axis=0), last.max(axis=0) + 1
+        left, starts = [], []
+        begun: list[list[Words]] = [[] for _ in self.cuts]
+        still: list[list[Words]] = [[] for _ in self.cuts]
+        for block in self.blocks:
+            bits = self._remaining(block, rows)
+            for j, table in block.moving.items():
+                bits &= table.begun[table.row_of[last[:, j]]]
+                bits &= table.open[table.row_of[first[:, j]]]
+            some = np.flatnonzero(np.bitwise_or.reduce(bits, axis=0))
+            if not some.size:
+                continue
+            left.append(bits[:, some])
+            starts.append(block.start + 64 * some)
+            for j in range(len(self.cuts)):
+                between = np.arange(low[j], high[j])
+                if j in block.moving:
+                    table = block.moving[j]
+                    own = table.row_of[between]
+                    begun[j].append(table.begun[own][:, some])
+                    still[j].append(table.open[own][:, some])
+                else:
+                    everything = np.repeat(block.full[None, some], between.size, axis=0)
+                    begun[j].append(everything)
+                    still[j].append(everything)
+        return Reach(
+            left=np.concatenate(left, axis=1), start=np.concatenate(starts), low=low,
+            begun=[np.concatenate(one, axis=1) for one in begun], open=[np.concatenate(one, axis=1) for one in still],
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Reach:
+    """Leaves that some rows can come into; words of bits in which no row has any are left out."""
+
+    left: Words  # (rows, words): what is within reach of each row
+    start: IntArray  # (words,): the first leaf of each word
+    low: IntArray  # (moving,): the place that the first row of each table below stands for
+    # By moving column, each (places, words): leaves that begin there or before, and that end there or behind.
+    begun: list[Words]
+    open: list[Words]
+
+    def lines(
+        self, rows: IntArray, at: IntArray, first: IntArray, last: IntArray
+    ) -> Iterator[tuple[int, IntArray, IntArray]]:
+        """Give the leaves that rows come into or leave when one column moves and the others are at these places.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            Which rows of those within reach.
         at : ndarray of int, shape (rows, moving)
             Places of the moving columns.
         first, last : ndarray of int, shape (rows, moving)
             From where to where each column moves.
 
-        Returns
-        -------
-        list
-            For each column rows and leaves. Leaves in which a row is all the way are left out.
+        Yields
+        ------
+        column, rows, leaves
+            Leaves in which a row is all the way are left out.
         """
-        rows: list[list[IntArray]] = [[np.empty(0, dtype=np.int64)] for _ in self.cuts]
-        leaves: list[list[IntArray]] = [[np.empty(0, dtype=np.int64)] for _ in self.cuts]
-        for block, left in zip(self.blocks, remaining, strict=True):
-            there = {j: table.there[table.row_of[at[:, j]]] for j, table in block.moving.items()}
-            columns = [*there]
-            behind = {columns[-1]: left} if columns else {}
-            for j, after in zip(columns[-2::-1], columns[:0:-1], strict=True):
-                behind[j] = behind[after] & there[after]
-            before: Words | None = None
-            for j in columns:
-                bits = behind[j] if before is None else behind[j] & before
-                before = there[j] if before is None else before & there[j]
-                table = block.moving[j]
-                begin, end = table.row_of[first[:, j]], table.row_of[last[:, j]]
-                row, leaf = _set_bits(
-                    bits & table.begun[end] & table.open[begin] & ~(table.begun[begin] & table.open[end])
-                )
-                rows[j].append(row)
-                leaves[j].append(block.start + leaf)
-        return [(np.concatenate(row), np.concatenate(leaf)) for row, leaf in zip(rows, leaves, strict=True)]
+        there = [
+            self.begun[j][at[:, j] - low] & self.open[j][at[:, j] - low] for j, low in enumerate(self.low)
+        ]  # fmt: skip
+        behind = [self.left[rows]]
+        for one in there[:0:-1]:
+            behind.append(behind[-1] & one)
+        before: Words | None = None
+        for j, low in enumerate(self.low):
+            bits = behind.pop()
+            if before is not None:
+                bits &= before
+                before &= there[j]
+            else:
+                before = there[j]
+            begin, end = first[:, j] - low, last[:, j] - low
+            bits &= self.begun[j][end]
+            bits &= self.open[j][begin]
+            bits &= ~(self.begun[j][begin] & self.open[j][end])
+            row, word, bit = _set_bits(bits)
+            yield j, row, self.start[word] + bit
 
 
 def _table(allowed: NDArray[np.bool_], row_of: IntArray, moves: bool) -> _Table:
@@ -222,21 +292,22 @@ def _packed(allowed: NDArray[np.bool_]) -> Words:
     return np.packbits(padded, axis=1, bitorder="little").view("<u8").astype(np.uint64)
 
 
-def _set_bits(words: Words) -> tuple[IntArray, IntArray]:
-    """Return row and number of each bit that is set."""
-    flat = words.reshape(-1)
+def _set_bits(words: Words) -> tuple[IntArray, IntArray, IntArray]:
+    """Return row, word and number of each bit that is set."""
+    flat, one = words.reshape(-1), np.uint64(1)
     place = np.flatnonzero(flat)
     left = flat[place]
-    places, bits = [place[:0]], [place[:0]]
+    places, bits = [place], [place[:0]]
     while place.size:
-        lowest = left & (~left + np.uint64(1))
-        places.append(place)
-        bits.append(np.frexp(lowest.astype(float))[1] - 1)
-        left ^= lowest
-        more = left != 0
+        less = left - one
+        bits.append(np.bitwise_count(~left & less))  # zeros behind the lowest bit
+        left &= less
+        more = np.flatnonzero(left)
         place, left = place[more], left[more]
-    row, word = np.divmod(np.concatenate(places), words.shape[1])
-    return row, 64 * word + np.concatenate(bits)
+        places.append(place)
+    every = np.concatenate(places)
+    row = every // words.shape[1]
+    return row, every - row * words.shape[1], np.concatenate(bits)
 
 
 def _patterns(stay: dict[int, IntArray], n: int) -> tuple[list[tuple[list[int], IntArray]], IntArray]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from evenhand.models.surface import Surface
 
 _MOST = 500_000  # leaves taken apart; above, tables would need more than about half a gigabyte
 _COMPARED = 2048  # rows on which the sum over leaves is compared with the model's score
+WHOLE = 2.0**48  # leaves are counted in whole parts of the largest sum: sums are exact in any order
 _CLOSE = 1e-9  # by how much the sum over leaves may differ from the model's score
 
 
@@ -21,12 +22,14 @@ _CLOSE = 1e-9  # by how much the sum over leaves may differ from the model's sco
 class Additive:
     """A score that is a sum over leaves, up to a constant: positive towards decision 1."""
 
-    nodes: Nodes
+    bits: LeafBits
+    worth: FloatArray  # (leaves,): what each adds to the sum, in whole numbers
+    total: FloatArray  # (n,): the sum of each row
     sign: float  # 1 where larger sums are nearer to decision 1, -1 otherwise
     level: float  # sum at which the decision changes
 
 
-def additive(surface: Surface, E: FloatArray) -> Additive | None:
+def additive(surface: Surface, E: FloatArray, moving: Sequence[int] = ()) -> Additive | None:
     """Take a forest or boosted trees apart; None for any other model, or where the sum is not its score on the rows.
 
     Parameters
@@ -35,6 +38,8 @@ def additive(surface: Surface, E: FloatArray) -> Additive | None:
         The classifier.
     E : ndarray, shape (n, q)
         Rows as it takes them; on some of them the sum over leaves is compared with its score.
+    moving : sequence of int
+        Columns that move.
 
     Returns
     -------
@@ -45,8 +50,11 @@ def additive(surface: Surface, E: FloatArray) -> Additive | None:
         return None
     from scipy import special
 
-    some = E[np.unique(np.linspace(0, len(E) - 1, min(len(E), _COMPARED)).astype(int))]
-    total, score = sums(nodes, some), surface.score(some)
+    some = np.unique(np.linspace(0, len(E) - 1, min(len(E), _COMPARED)).astype(int))
+    scale = WHOLE / max(nodes.trees * float(np.abs(nodes.value).max(initial=0.0)), 1e-300)
+    bits, worth = LeafBits(nodes, E, moving), np.rint(nodes.value * scale)
+    whole = bits.total(np.arange(len(E)), bits.at, worth)
+    total, score = whole[some] / scale, surface.score(E[some])
     linked = [(score, surface.threshold)]
     if 0 < surface.threshold < 1 and score.min() > 0 and score.max() < 1:
         linked.append((special.logit(score), float(special.logit(surface.threshold))))
@@ -54,7 +62,8 @@ def additive(surface: Surface, E: FloatArray) -> Additive | None:
         for sign in (1.0, -1.0):
             offset = sign * values - total
             if np.ptp(offset) <= _CLOSE * (1.0 + float(np.abs(total).max())):
-                return Additive(nodes=nodes, sign=sign, level=sign * cut - float(np.median(offset)))
+                level = scale * (sign * cut - float(np.median(offset)))
+                return Additive(bits=bits, worth=worth, total=whole, sign=sign, level=level)
     return None
 
 
@@ -148,9 +157,3 @@ def _first_leaf(left: IntArray, right: IntArray, below: IntArray) -> IntArray:
         first[left[inner]] = first[inner]
         first[right[inner]] = first[inner] + below[left[inner]]
     return first
-
-
-def sums(nodes: Nodes, E: FloatArray) -> FloatArray:
-    """Return the sum over the leaves of each row."""
-    bits = LeafBits(nodes, E, ())
-    return bits.total(np.arange(len(E)), bits.at, nodes.value)

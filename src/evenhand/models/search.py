@@ -12,8 +12,9 @@ from evenhand.kernels.shared.seeds import stream
 from evenhand.models.moves import NORMS, Moves, length
 
 AskRows = Callable[[FloatArray, IntArray], FloatArray]  # points, and the rows they were moved from
-# From rows and effort to distances and points: a search that knows the model from inside.
-Nearest = Callable[[IntArray, Moves], tuple[FloatArray, FloatArray]]
+# From rows, effort and whether to leave out points on which rounding decides to distances and points: a search that
+# knows the model from inside.
+Nearest = Callable[[IntArray, Moves, bool], tuple[FloatArray, FloatArray]]
 
 _HALVINGS = 24  # a segment is cut to 6e-8 of its length
 _NARROW = 0.5**_HALVINGS
@@ -139,12 +140,20 @@ def _first_inside(
     """Search from inside the model where that is possible, and from outside where the model does not confirm it."""
     if inside is None:
         return _nearest(ask, Z, ids, moves)
-    best, point = inside(ids, moves)
-    reached = np.flatnonzero(np.isfinite(best))
-    wrong = reached[~ask.flipped(point[reached], ids[reached])] if reached.size else reached
+    best, point = inside(ids, moves, False)
+    wrong = _unconfirmed(ask, ids, best, point)
+    if wrong.size:
+        best[wrong], point[wrong] = inside(ids[wrong], moves, True)
+        wrong = wrong[_unconfirmed(ask, ids[wrong], best[wrong], point[wrong])]
     if wrong.size:
         best[wrong], point[wrong] = _nearest(ask, Z, ids[wrong], moves)
     return best, point
+
+
+def _unconfirmed(ask: _Ask, ids: IntArray, best: FloatArray, point: FloatArray) -> IntArray:
+    """Return the rows whose point does not have the other decision when the model is asked."""
+    reached = np.flatnonzero(np.isfinite(best))
+    return reached[~ask.flipped(point[reached], ids[reached])] if reached.size else reached
 
 
 def _nearest(ask: _Ask, Z: FloatArray, ids: IntArray, moves: Moves) -> tuple[FloatArray, FloatArray]:
