@@ -69,6 +69,9 @@ def dealt_sums(
         if few:
             dealt = random_counts(rng, counts, sizes, b)  # (b, D, K)
             sums[...] = dealt.transpose(0, 2, 1).astype(np.float64) @ features
+        elif len(sizes) == 2 and sizes[0] > SHARE * rows:
+            sums[:, 0] = subset_sums(random_subsets(rng, rows, sizes[0], b), expanded.T)
+            sums[:, 1] = total - sums[:, 0]
         elif len(sizes) == 2:
             picks = random_picks(rng, rows, sizes[0], b)  # (b, size of the first)
             for j, column in enumerate(expanded):
