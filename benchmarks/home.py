@@ -102,7 +102,7 @@ def small_groups(rows: int) -> list[dict[str, object]]:
             sort,
         )
         for kind, data in kinds.items()
-        for metric in ("auc", "calibration_error")
+        for metric in ("auc", "calibration_error", "log_loss")
     ]
 
 

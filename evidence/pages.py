@@ -525,6 +525,23 @@ def benchmarks() -> str:
     )
 
 
+def peers() -> str:
+    """List every peer measured in one run beside the operation of ours that answers its question."""
+    stored = json.loads((ROOT / "benchmarks" / "peers.json").read_text())
+    rows = [
+        (r["what"], r["peer"], r["package"], f"{r['ours']:.4f} s", f"{r['theirs']:.4f} s", f"{r['ratio']:,.1f}",
+         f"{r['asked']:,.0f}", "yes" if r["reached"] else "no")
+        for r in stored["rows"] if "ratio" in r
+    ]  # fmt: skip
+    failed = [f"{r['package']} ({r['failed']})" for r in stored["rows"] if "failed" in r]
+    absent = [*failed, *(f"{name} ({why})" for name, why in stored["left_out"].items())]
+    head = ("what", "peer", "package", "ours", "peer's", "ratio", "asked", "reached")
+    return (
+        table(head, rows)
+        + f"\n\nNot measured: {'; '.join(absent)}.\n\n`python benchmarks/peers.py`. {_machine(stored)}\n"
+    )
+
+
 COST_AUDITS = ("group", "projection", "individual", "proxy", "tail")
 COST_ROWS = 1e9  # where costs are extrapolated to
 
@@ -1513,6 +1530,7 @@ PAGES = {
     "proxy-speed": proxy_speed,
     "individual": individual,
     "individual-speed": individual_speed,
+    "peers": peers,
 }
 
 

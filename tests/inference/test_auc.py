@@ -264,3 +264,42 @@ def test_distance_to_a_margin_is_the_least_that_a_search_by_scipy_finds(value: f
     ends = (1e-9, min(1, 1 / value) - 1e-9) if ratio else (max(0, -value) + 1e-9, min(1, 1 - value) - 1e-9)
     wanted = optimize.minimize_scalar(square, bounds=ends, method="bounded", options={"xatol": 1e-10})
     assert abs(samples._distance(0, 1, value, ratio)) == pytest.approx(math.sqrt(wanted.fun), rel=1e-9)
+
+
+@pytest.mark.parametrize("digits", [None, 1])
+def test_parts_of_weighted_lines_by_brute_force(digits: int | None) -> None:
+    s, y, g = scored(150, digits)
+    w = np.round(stream(12, "w").gamma(2.0, size=150), 1) + 0.1
+    samples = AucSamples(score=s, outcome=y, codes=g, n_groups=3, weight=w)
+    for k in range(3):
+        up, down = (g == k) & (y == 1), (g == k) & (y == 0)
+        psi = (s[up][:, None] > s[down]) + 0.5 * (s[up][:, None] == s[down])
+        auc = w[up] @ psi @ w[down] / w[up].sum() / w[down].sum()
+        variance = 0.0
+        for side, place in ((up, psi @ w[down] / w[down].sum()), (down, w[up] @ psi / w[up].sum())):
+            n = side.sum()
+            variance += (w[side] ** 2 @ (place - auc) ** 2) / w[side].sum() ** 2 * n / (n - 1)
+        part = samples._observed[k]
+        assert (float(part.auc), float(part.variance())) == pytest.approx((auc, variance))
+
+
+@pytest.mark.parametrize("ratio", [False, True])
+@pytest.mark.parametrize("level", [1e-9, 0.5, 0.95, 0.9999])
+def test_interval_is_where_the_distance_to_both_logits_reaches_the_critical_value(ratio: bool, level: float) -> None:
+    s, y, g = scored(90, seed=3)
+    samples = AucSamples(score=s + 0.5 * y * (g == 0), outcome=y, codes=g, n_groups=3)
+    for a, b in itertools.permutations(range(3), 2):
+        low, high, _ = samples.interval(a, b, level=level, ratio=ratio, draws=Draws())
+        ends = samples._reference(a, b, Draws())[0].critical(level)
+        point = samples._point(a, b, ratio)
+        for value, end in ((low, ends[1]), (high, ends[0])):
+            if value != point:
+                assert samples._distance(a, b, value, ratio) == pytest.approx(end, abs=2e-6)
+
+
+def test_infinite_critical_values_leave_the_interval_open() -> None:
+    s, y, g = scored(90, seed=3)
+    samples = AucSamples(score=s, outcome=y, codes=g, n_groups=3)
+    few = Draws(n_resamples=9, method="permutation")
+    assert samples.interval(0, 1, level=0.95, ratio=False, draws=few)[:2] == (-1.0, 1.0)
+    assert samples.interval(0, 1, level=0.95, ratio=True, draws=few)[:2] == (0.0, math.inf)

@@ -97,6 +97,23 @@ def test_small_groups_drawn_row_by_row_have_the_law_of_permutations(decimals: in
     assert stats.ks_2samp(together.null, plain.null).pvalue > 0.001
 
 
+@pytest.mark.parametrize("sizes", [(1010, 1010), (1010, 4000)])
+def test_rare_outcomes_in_large_groups_keep_the_tails_of_permutations(sizes: tuple[int, int]) -> None:
+    # Nearly all scores below .1: a bin has a handful of rows, and a few rows with outcome 1 make its sum skewed.
+    rng = stream(8, "rare")
+    s = rng.beta(0.5, 20, size=sum(sizes))
+    samples = CalibrationSamples(score=s, outcome=rng.random(s.size) < s, codes=np.repeat([0, 1], sizes), n_groups=2)
+    n = 8000
+    limit = samples._null(0, 1, Draws(n_resamples=n))
+    assert limit[1].endswith("normal bin sums")
+    plain = samples._null(0, 1, Draws(n_resamples=n, method="permutation"))[0].draws(n)
+    for share in (0.05, 0.01):
+        low, high = np.quantile(limit[0].draws(n), [share / 2, 1 - share / 2])
+        beyond = int(((plain <= low) | (plain >= high)).sum())
+        # Both are drawn: twice the variance of one binomial share.
+        assert abs(beyond - share * n) < 4 * math.sqrt(2 * n * share)
+
+
 def test_the_cost_of_a_permutation_is_that_of_the_small_group() -> None:
     # Cells that stand for 10^11 rows: no list of rows could hold them.
     s, y = np.tile(np.linspace(0.05, 0.95, 10), 4), np.tile(np.repeat([0, 1], 10), 2)

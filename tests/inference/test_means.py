@@ -293,3 +293,20 @@ def test_values_whose_squares_vanish_still_have_a_test():
     value = np.array([0.0, 5e-324] * 10 + [5e-324] * 20)
     samples = MeanSamples(value=value, codes=np.repeat([0, 1], 20), n_groups=2)
     assert 0 < samples.test(0, 1, Draws(seed=0)).pvalue <= 1
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_calm_samples_dealt_by_their_limit_have_the_law_of_permutations(weighted: bool) -> None:
+    rng = stream(31, "calm")
+    sizes = [30, 40, 3000, 4000, 5000]
+    value = rng.exponential(size=sum(sizes))
+    weight = rng.gamma(4.0, size=value.size) if weighted else None
+    samples = MeanSamples(value=value, codes=np.repeat(np.arange(5), sizes), n_groups=5, weight=weight)
+    quick = samples.test_global(range(5), Draws(n_resamples=1999))
+    plain = samples.test_global(range(5), Draws(n_resamples=1999, method="permutation"))
+    assert "permutation" in quick.method
+    n = min(quick.null.size, plain.null.size)
+    assert n >= 999
+    assert stats.ks_2samp(quick.null[:n], plain.null[:n]).pvalue > 0.001
+    few = samples.test_global([2, 0], Draws(n_resamples=99))
+    assert few.pvalue == samples.test_global([0, 2], Draws(n_resamples=99, workers=2)).pvalue

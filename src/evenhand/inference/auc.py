@@ -26,14 +26,14 @@ from scipy import special
 from evenhand.arrays import FloatArray, IntArray
 from evenhand.inference import resampling
 from evenhand.inference.auc_logit import logit_of, regularised, spread, studentised
-from evenhand.inference.limits import crossing, least
+from evenhand.inference.limits import least, lowest
 from evenhand.inference.pvalues import TestResult, undefined
 from evenhand.inference.reference import Drawn, Listed, Reference
-from evenhand.inference.samples import Draws, MarginSamples, coded_rows
+from evenhand.inference.samples import Draws, MarginSamples, coded_rows, laws_to_keep
 from evenhand.inference.skewed_student import Lean, Shape, lean_of, straight_spread
-from evenhand.kernels.counts.auc import AucParts, PooledScores, auc_of_counts
+from evenhand.kernels.counts.auc import AucParts, PooledScores, auc_of_counts, auc_of_lines, placements
 from evenhand.kernels.counts.deals import all_subsets, block_size, random_counts
-from evenhand.kernels.counts.row_sums import distinct
+from evenhand.kernels.counts.group_lines import group_lines
 
 _Statistic = Callable[[Sequence[AucParts]], FloatArray]
 
@@ -79,14 +79,15 @@ class AucSamples(MarginSamples):
         y = np.asarray(outcome).astype(np.bool_)
         g, c, w, keep = coded_rows(codes, n_groups, count, weight)
         self._weighted = weight is not None
-        # One line per distinct (score, weight) of each outcome, sorted: row order cannot matter.
-        self._sides = tuple(
-            distinct(s[keep & side], w[keep & side], c[keep & side], g[keep & side], n_groups) for side in (y, ~y)
-        )
-        self._rows = np.stack([table.sum(axis=0) for _, _, table in self._sides])  # (2 outcomes, K)
+        if not keep.all():
+            s, y, g, c, w = s[keep], y[keep], g[keep], c[keep], w[keep]
+        self._lines = group_lines(s, w if self._weighted else None, (c * y, c * ~y), g, n_groups)
+        sides = [np.concatenate([[0], np.cumsum(n)]) for n in self._lines.counts]
+        self._rows = np.stack([np.diff(upto[self._lines.cuts]) for upto in sides])  # (2 outcomes, K)
         self._observed = [self._parts_of(k) for k in range(n_groups)]
         self._logits = [tuple(float(x) for x in logit_of(part)) for part in self._observed]  # with their variances
         self._shapes: dict[int, list[Shape]] = {}
+        self._most_laws = laws_to_keep(int(self._rows.sum()))
         self.estimate = np.array([float(part.auc) for part in self._observed])
         sizes = self._sizes(range(n_groups)).T.tolist()  # (K, 2)
         lacks = [" or ".join(text for n, text in zip(both, "10", strict=True) if n == 0) for both in sizes]
@@ -132,10 +133,33 @@ class AucSamples(MarginSamples):
             return math.nan, math.nan, "none"
         kind = "logit-normal" if draws.method == "limit" else "logit-t" if _closed(draws) else "permutation-t"
         ends = self._reference(a, b, draws)[0].critical(level)
-        none, far = (1.0, (0.0, 1e9)) if ratio else (0.0, (-1.0, 1.0))
-        low = crossing(lambda v: self._distance(a, b, v, ratio) <= ends[1], point, far[0], none)
-        high = crossing(lambda v: self._distance(a, b, v, ratio) >= ends[0], point, far[1], none)
-        return low, math.inf if ratio and high >= far[1] else high, kind
+        # The values kept lie within the ends' distances, those of a test of no difference included.
+        none = 1.0 if ratio else 0.0
+        straight = self._distance(a, b, none, ratio)
+        low, high = (self._farthest(a, b, -ends[1], ratio), self._farthest(a, b, -ends[0], ratio))
+        low = min(low, none) if straight <= ends[1] else max(low, math.nextafter(none, math.inf))
+        high = max(high, none) if straight >= ends[0] else min(high, math.nextafter(none, -math.inf))
+        return min(low, point), max(high, point), kind
+
+    def _farthest(self, a: int, b: int, reach: float, ratio: bool) -> float:
+        """Return the difference or ratio of AUCs this many standard errors up from the logits seen; down if negative.
+
+        It is the largest among all pairs of logits at that distance, which lie on an ellipse.
+        """
+        if math.isinf(reach):
+            return (math.inf if ratio else 1.0) if reach > 0 else (0.0 if ratio else -1.0)
+        (l1, v1), (l2, v2) = self._logits[a], self._logits[b]
+        one, two, sign = reach * math.sqrt(v1), reach * math.sqrt(v2), math.copysign(1.0, reach)
+
+        def short(angle: FloatArray) -> FloatArray:
+            """How far the value at an angle stays behind; on a scale of logarithms for ratios."""
+            first, second = l1 + one * np.cos(angle), l2 - two * np.sin(angle)
+            if ratio:
+                return sign * (np.logaddexp(0, -first) - np.logaddexp(0, -second))
+            return np.asarray(sign * (special.expit(second) - special.expit(first)))
+
+        value = -sign * lowest(short, 0.0, math.pi / 2)
+        return math.exp(min(value, 700.0)) if ratio else value
 
     def _standard_error(self, a: int, b: int) -> float:
         return math.sqrt(float(regularised(self._observed[a])[1] + regularised(self._observed[b])[1]))
@@ -215,18 +239,21 @@ class AucSamples(MarginSamples):
         """Shapes of the placements of the positive and of the negative rows of a sample."""
         if k in self._shapes:
             return self._shapes[k]
-        lines = [(s[t[:, k] > 0], w[t[:, k] > 0], t[t[:, k] > 0, k]) for s, w, t in self._sides]
+        s, w, (x, y) = self._group(k)
         out = []
-        for side, sign in ((0, 1.0), (1, -1.0)):
-            (s, w, c), (other, u, d) = lines[side], lines[1 - side]
-            before = np.concatenate([[0.0], np.cumsum(u * d)])
-            low, high = np.searchsorted(other, s, side="left"), np.searchsorted(other, s, side="right")
-            place = (before[low] + before[high]) / 2 / before[-1]
-            n, mean_weight = int(c.sum()), float(np.dot(w, c) / c.sum())
-            residual = sign * w / mean_weight * (place - np.dot(w * c, place) / np.dot(w, c))
-            rows = float(np.dot(w, c) ** 2 / np.dot(w * w, c))
+        for rows, place in zip((x, y), placements(s, w, x, y), strict=True):
+            used = rows > 0
+            c, place, v = rows[used], place[used], None if w is None else w[used]
+            n, sign = float(c.sum()), 1.0 if rows is x else -1.0
+            if v is None:
+                residual, effective = sign * (place - np.dot(c, place) / n), n
+            else:
+                mass = v * c
+                total = float(mass.sum())
+                residual = sign * v / (total / n) * (place - np.dot(mass, place) / total)
+                effective = float(total**2 / np.dot(v, mass))
             variance = float(np.dot(c, residual**2)) / n / n * (n / (n - 1) if n > 1 else 1.0)
-            out.append(Shape.of(residual, c, rows, variance))
+            out.append(Shape.of(residual, c, effective, variance))
         self._shapes[k] = out
         return out
 
@@ -245,40 +272,36 @@ class AucSamples(MarginSamples):
             "at .01 up to four times and at .001 up to twice as often as stated.",
         )
 
+    def _group(self, k: int) -> tuple[FloatArray, FloatArray | None, tuple[FloatArray, FloatArray]]:
+        """Scores and weights of a sample's lines, and their rows of each outcome."""
+        s, w, (x, y) = self._lines.group(k)
+        return s, w, (x.astype(np.float64), y.astype(np.float64))
+
     def _parts_of(self, k: int) -> AucParts:
-        if self._weighted:
-            masks = [np.ones((1, int(table[:, k].sum())), dtype=np.bool_) for _, _, table in self._sides]
-            part = self._pooled([k]).group(*masks)
-            sides = part.positive[:, 0], part.negative[:, 0]
-            return AucParts(part.auc[0], *sides, part.n_positive[0], part.n_negative[0])
-        x, y = self._aligned([k])
-        return auc_of_counts(x[:, 0], y[:, 0])
+        s, w, sides = self._group(k)
+        return auc_of_lines(s, w, *sides)
 
     def _aligned(self, members: Sequence[int]) -> tuple[IntArray, IntArray]:
-        """Rows of each outcome over the distinct scores in use, shapes (D, members)."""
-        (s1, _, x), (s0, _, y) = ((s, w, t[:, list(members)]) for s, w, t in self._sides)
-        s1, x, s0, y = s1[x.any(axis=1)], x[x.any(axis=1)], s0[y.any(axis=1)], y[y.any(axis=1)]
-        scores = np.union1d(s1, s0)
-        out = []
-        for s, table in ((s1, x), (s0, y)):
-            line = np.zeros((scores.size, len(members)), dtype=np.int64)
-            line[np.searchsorted(scores, s)] = table
-            out.append(line)
+        """Rows of each outcome over the distinct scores in use, shapes (D,); of samples without weights."""
+        sides = [self._lines.together(members, side) for side in (0, 1)]
+        scores = np.unique(np.concatenate([s for s, _, _ in sides]))
+        out = [np.zeros(scores.size, dtype=np.int64) for _ in sides]
+        for line, (s, _, n) in zip(out, sides, strict=True):
+            line[np.searchsorted(scores, s)] = n
         return out[0], out[1]
 
     def _pooled(self, members: Sequence[int]) -> PooledScores:
-        total = [table[:, list(members)].sum(axis=1) for _, _, table in self._sides]
-        scores = [np.repeat(s, n) for (s, _, _), n in zip(self._sides, total, strict=True)]
-        if not self._weighted:
-            return PooledScores(*scores)
-        return PooledScores(*scores, *(np.repeat(w, n) for (_, w, _), n in zip(self._sides, total, strict=True)))
+        (s1, w1, x), (s0, w0, y) = (self._lines.together(members, side) for side in (0, 1))
+        if w1 is None or w0 is None:
+            return PooledScores(np.repeat(s1, x), np.repeat(s0, y))
+        return PooledScores(np.repeat(s1, x), np.repeat(s0, y), np.repeat(w1, x), np.repeat(w0, y))
 
     def _permuted(self, members: Sequence[int], draws: Draws, statistic: _Statistic, purpose: str) -> Drawn:
         """Return the law of the statistic over permutations; the members are dealt in this order."""
         sizes = self._sizes(members)  # (2, K)
         whole = sizes.sum(axis=0).tolist()
         within = draws.permute != "all"
-        x, y = (t.sum(axis=1) for t in self._aligned(members)) if not self._weighted else (None, None)
+        x, y = self._aligned(members) if not self._weighted else (None, None)
         if x is not None and y is not None and x.size * resampling.ROWS_PER_RECORD <= sizes.sum():
 
             def work(rng: np.random.Generator, b: int) -> FloatArray:

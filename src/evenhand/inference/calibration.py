@@ -11,9 +11,10 @@ Hypothesis: two (or all) samples have one theta; their scores may be distributed
 Statistic: difference of the thetas over its standard error under the null, with the second-order term that
 remains when both samples are perfectly calibrated.
 Reference: permutations of all rows. Permuting inside bins would keep each group's scores in place and
-centre the permuted difference away from zero when score distributions differ. Above 10,000 rows only the rows of
-groups of up to 1,000 are drawn one by one; the bin sums of larger groups are drawn from their own normal limit, given
-what the small ones left. The cost then depends on the small groups and not on all rows.
+centre the permuted difference away from zero when score distributions differ. Only the rows of groups of up to 1,000
+are drawn one by one; of larger groups the rows of each bin and outcome are drawn, and the sums of their residuals come
+from their own normal limit, given what the small ones left. The cost then depends on the small groups and not on all
+rows.
 """
 
 from __future__ import annotations
@@ -29,15 +30,18 @@ from evenhand.inference.mover import Known, mover, reach
 from evenhand.inference.pvalues import TestResult, undefined
 from evenhand.inference.reference import Drawn, Reference
 from evenhand.inference.resampling import ROWS_PER_RECORD, dealt_masks, drawn, refuse_exact
-from evenhand.inference.samples import Draws, MarginSamples, coded_rows
+from evenhand.inference.samples import Draws, MarginSamples, coded_rows, laws_to_keep
 from evenhand.kernels.counts.deals import block_size, random_counts, subset_sums
-from evenhand.kernels.counts.row_sums import distinct, weighted_spread
+from evenhand.kernels.counts.group_lines import group_lines
+from evenhand.kernels.counts.row_sums import weighted_spread
 from evenhand.kernels.counts.sparse_draws import SHARE, random_picks
 
 _Statistic = Callable[[FloatArray], FloatArray]
 
-# Rows in all, and in a group, above which the group's bin sums of a permutation are drawn from their limit.
-LARGE, LARGE_GROUP = 10_000, 1_000
+# Rows in all above which repeated records are not dealt out as counts any more.
+LARGE = 10_000
+# Rows of a group above which its bin sums of a permutation are drawn from their limit.
+LARGE_GROUP = 1_000
 # Standard errors that stand for limits without end.
 FAR = 1e6
 # Rows of the smallest group below which the test was not measured.
@@ -80,16 +84,26 @@ class CalibrationSamples(MarginSamples):
         empty_reason: str = "has no rows",
     ) -> None:
         s = np.asarray(score, dtype=np.float64)
-        y = np.asarray(outcome, dtype=np.float64)
+        y = np.asarray(outcome).astype(np.bool_)
         g, c, _, keep = coded_rows(codes, n_groups, count)
-        bins = np.clip(np.floor(s * n_bins), 0, n_bins - 1)
-        # One line per distinct (bin, residual), sorted by bin: row order cannot matter.
-        self._bins, self._residuals, self._table = distinct(bins[keep], (y - s)[keep], c[keep], g[keep], n_groups)
+        if not keep.all():
+            s, y, g, c = s[keep], y[keep], g[keep], c[keep]
         self._n_bins = n_bins
-        self._sums = np.stack([self._bin_sums(self._table[:, k]) for k in range(n_groups)])  # (K, bins, 3)
+        # One line per distinct score of each group and outcome, sorted: row order cannot matter.
+        self._lines = group_lines(s, None, (c,), 2 * g + y, 2 * n_groups)
+        side = np.repeat(np.arange(2 * n_groups), np.diff(self._lines.cuts))
+        bins, residuals = self._contents(self._lines.values, side % 2)
+        place, amount = side * n_bins + bins, self._lines.counts[0] * residuals
+        columns = (self._lines.counts[0], amount, amount * residuals)
+        sums = [np.bincount(place, weights=column, minlength=2 * n_groups * n_bins) for column in columns]
+        self._cells = np.stack(sums, axis=-1, dtype=np.float64).reshape(
+            n_groups, 2 * n_bins, 3
+        )  # of each outcome and bin
+        self._sums = _bin_sums(self._cells, n_bins)  # (K, bins, 3)
         self._theta, self._slope, self._rest = _squared_error(self._sums)  # (K,)
         self._variance = self._slope * np.maximum(self._theta, 0.0) + self._rest
         self._rows = self._sums[:, :, 0].sum(axis=1)  # (K,)
+        self._most_laws = laws_to_keep(self._lines.values.size)
         self.estimate = np.sqrt(np.maximum(self._theta, 0.0))
         few = ["has no score bin with two rows" if math.isnan(v) else "" for v in self._theta]
         self.reason = tuple(why if n else empty_reason for why, n in zip(few, self._rows, strict=True))
@@ -185,43 +199,53 @@ class CalibrationSamples(MarginSamples):
             return ()
         return (f"A group has fewer than {SMALL} rows: the calibration test was not measured there.",)
 
-    def _bin_sums(self, counts: IntArray) -> FloatArray:
-        """Rows, sum of residuals and of their squares in each bin, shape (bins, 3)."""
-        place = self._bins.astype(np.int64)
-        columns = (counts, counts * self._residuals, counts * self._residuals**2)
-        return np.stack([np.bincount(place, weights=col, minlength=self._n_bins) for col in columns], axis=-1)
+    def _contents(self, scores: FloatArray, outcome: IntArray | int) -> tuple[IntArray, FloatArray]:
+        """Bin and residual of rows with these scores."""
+        bins = np.clip(np.floor(scores * self._n_bins), 0, self._n_bins - 1).astype(np.int64)
+        return bins, np.asarray(outcome - scores)
+
+    def _pooled(self, members: Sequence[int]) -> tuple[IntArray, FloatArray, IntArray]:
+        """Cells, residuals and counts of the distinct rows of some samples together, sorted by cell."""
+        parts = []
+        for side in (0, 1):
+            scores, _, total = self._lines.together([2 * k + side for k in members], 0)
+            bins, residuals = self._contents(scores, side)
+            parts.append((side * self._n_bins + bins, residuals, total))
+        cells, residuals, total = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return cells, residuals, total
 
     def _permuted(self, members: Sequence[int], draws: Draws, statistic: _Statistic, purpose: str) -> tuple[Drawn, str]:
         """Return the law of the statistic over permutations of all rows; members are dealt in this order."""
         refuse_exact(draws, "the calibration error has no exact test")
-        total = self._table[:, list(members)].sum(axis=1)
-        used = total > 0
-        bins, residuals, total = self._bins[used].astype(np.int64), self._residuals[used], total[used]
         sizes = self._rows[list(members)].astype(np.int64).tolist()
-        rows, words = int(total.sum()), "studentised permutation test"
-        few = total.size * ROWS_PER_RECORD <= rows
-        if draws.method == "limit" or (draws.method == "auto" and rows > LARGE):
-            whole = self._sums[list(members)].sum(axis=0)  # (bins, 3)
-            # Members come with the smaller first; the last one gets what is left.
-            small = sum(n <= LARGE_GROUP for n in sizes[:-1]) if draws.method == "auto" else 0
-            upto, single = np.cumsum(total), sum(sizes[:small])
+        # Members come with the smaller first; the last one gets what is left.
+        small = sum(n <= LARGE_GROUP for n in sizes[:-1]) if draws.method == "auto" else 0
+        rows, single, words = sum(sizes), sum(sizes[:small]), "studentised permutation test"
+        at_limit = draws.method == "limit" or (draws.method == "auto" and rows > LARGE)
+        if not at_limit or small:
+            cells, residuals, total = self._pooled(members)
+            few = total.size * ROWS_PER_RECORD <= rows
+            at_limit = at_limit or (draws.method == "auto" and sizes[-1] > LARGE_GROUP and not few)
+        if at_limit:
+            whole = self._cells[list(members)].sum(axis=0)  # (2 bins, 3)
+            upto = np.cumsum(total) if small else np.empty(0)
 
             def work(rng: np.random.Generator, b: int) -> FloatArray:
                 if not small:
-                    return statistic(_limit_sums(rng, whole, sizes, b))
+                    return statistic(_bin_sums(_limit_sums(rng, whole, sizes, b), self._n_bins))
                 picks = random_picks(rng, rows, single, b)
                 line = picks if total.size == rows else np.searchsorted(upto, picks, side="right")
                 if small > 1:  # picks are sorted: which of the small groups gets which row is drawn as well
                     line = rng.permuted(line, axis=1)
-                first = _picked_sums(bins[line], residuals[line], sizes[:small], self._n_bins)  # (b, small, bins, 3)
+                first = _picked_sums(cells[line], residuals[line], sizes[:small], len(whole))  # (b, small, 2 bins, 3)
                 rest = _limit_sums(rng, whole - first.sum(axis=1), sizes[small:], b)
-                return statistic(np.concatenate([first, rest], axis=1))
+                return statistic(_bin_sums(np.concatenate([first, rest], axis=1), self._n_bins))
 
             touched = single if single <= SHARE * rows else rows
             moved, size = self._n_bins + touched, block_size(self._n_bins * len(members) * 20 + 2 * touched)
             words += ", normal bin sums" if small < len(sizes) - 1 else ""
         elif few:
-            lines = np.zeros((total.size, self._n_bins, 3))
+            lines, bins = np.zeros((total.size, self._n_bins, 3)), cells % self._n_bins
             lines[np.arange(total.size), bins] = np.stack([np.ones(bins.size), residuals, residuals**2], axis=-1)
             flat = lines.reshape(total.size, -1)
 
@@ -231,44 +255,50 @@ class CalibrationSamples(MarginSamples):
 
             moved, size = total.size, block_size(total.size * len(members) * 8)
         else:
-            place, e = np.repeat(bins, total), np.repeat(residuals, total)
+            place, e = np.repeat(cells, total), np.repeat(residuals, total)
             lines = np.stack([np.ones(rows), e, e * e], axis=-1)
-            cuts = np.searchsorted(place, np.arange(self._n_bins + 1))
+            cuts = np.searchsorted(place, np.arange(2 * self._n_bins + 1))
 
             def work(rng: np.random.Generator, b: int) -> FloatArray:
-                sums = np.zeros((b, len(sizes), self._n_bins, 3))
+                sums = np.zeros((b, len(sizes), 2 * self._n_bins, 3))
                 masks = dealt_masks(rng, sizes, b)
-                for j in range(self._n_bins):
+                for j in range(2 * self._n_bins):
                     if cuts[j] < cuts[j + 1]:
                         for k, mask in enumerate(masks):
                             sums[:, k, j] = subset_sums(mask[:, cuts[j] : cuts[j + 1]], lines[cuts[j] : cuts[j + 1]])
-                return statistic(sums)
+                return statistic(_bin_sums(sums, self._n_bins))
 
             moved, size = rows, block_size(rows)
         return drawn(work, draws, moved, size, purpose), words
 
 
-def _picked_sums(bins: IntArray, residuals: FloatArray, sizes: Sequence[int], n_bins: int) -> FloatArray:
-    """Bin sums (b, K, bins, 3) of groups that got these rows (b, rows), one group's rows after the other's."""
-    shape = (bins.shape[0], len(sizes), n_bins)
+def _bin_sums(cells: FloatArray, n_bins: int) -> FloatArray:
+    """Add the sums of both outcomes, shape (..., 2 bins, 3), in each bin."""
+    return np.asarray(cells[..., :n_bins, :] + cells[..., n_bins:, :])
+
+
+def _picked_sums(cells: IntArray, residuals: FloatArray, sizes: Sequence[int], n_cells: int) -> FloatArray:
+    """Return the sums (b, K, cells, 3) of groups that got these rows (b, rows), one group's rows after the other's."""
+    shape = (cells.shape[0], len(sizes), n_cells)
     group = np.arange(shape[0])[:, None] * len(sizes) + np.repeat(np.arange(len(sizes)), sizes)
-    place, e = (group * n_bins + bins).ravel(), residuals.ravel()
+    place, e = (group * n_cells + cells).ravel(), residuals.ravel()
     columns = (np.bincount(place, weights, math.prod(shape)).reshape(shape) for weights in (None, e, e * e))
     return np.stack([np.asarray(column, dtype=np.float64) for column in columns], axis=-1)
 
 
 def _limit_sums(rng: np.random.Generator, whole: FloatArray, sizes: Sequence[int], b: int) -> FloatArray:
-    """Bin sums of groups dealt at random: counts exactly, residual sums by their normal limit.
+    """Return sums of groups dealt at random: rows of each outcome and bin exactly, residuals by their normal limit.
 
-    `whole`, of shape (bins, 3) or (b, bins, 3), holds the sums of all rows that are dealt; a single group
+    Within a bin and outcome residuals differ by at most the bin's width, so that nearly all that varies is exact.
+    `whole`, of shape (cells, 3) or (b, cells, 3), holds the sums of all rows that are dealt; a single group
     gets them all.
     """
-    n = whole[..., 0]  # (bins,) or (b, bins)
+    n = whole[..., 0]  # (cells,) or (b, cells)
     with np.errstate(invalid="ignore", divide="ignore"):
         centre = np.where(n > 0, whole[..., 1] / n, 0.0)[..., None, :]
         square = np.where(n > 0, whole[..., 2] / n, 0.0)[..., None, :]
     deviation = np.sqrt(np.maximum(square - centre**2, 0.0))
-    dealt = random_counts(rng, n.astype(np.int64), sizes, b).transpose(0, 2, 1).astype(np.float64)  # (b, K, bins)
+    dealt = random_counts(rng, n.astype(np.int64), sizes, b).transpose(0, 2, 1).astype(np.float64)  # (b, K, cells)
     noise = rng.standard_normal(dealt.shape) * np.sqrt(dealt)
     # Sums over all groups are fixed: take the noise's total back in proportion to the counts.
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -7,7 +7,8 @@ Reference: two laws, of which the larger p-value counts. Student's t corrected f
 well (`evenhand.inference.skewed_student`) holds when the samples' distributions differ; random permutations of the rows
 (v, w), [diciccio2020] sec. 2.3, hold when they are equal, also when a small sample missed a rare large value. They
 are left out when the moments of all rows together, which do not depend on who belongs to which sample, say that
-the first law is enough. Intervals, equivalence and margins ask the same two laws.
+the first law is enough. Intervals, equivalence and margins ask the same two laws. In the test of all samples only the
+rows of those for which it is not are drawn one by one; the sums of the others come from their own normal limit.
 
 When it fails: a long tail that a small sample missed and that the other sample does not have. The result carries a
 warning, with the size that was measured, when the rows are so skewed that this matters. The test of all samples takes
@@ -31,7 +32,7 @@ from evenhand.inference.limits import crossing
 from evenhand.inference.pvalues import TestResult, undefined
 from evenhand.inference.reference import Drawn, Listed, Reference
 from evenhand.inference.resampling import ENUMERATE, NO_GLOBAL, dealt_sums, refuse_exact, welch_law
-from evenhand.inference.samples import Draws, MarginSamples, coded_rows
+from evenhand.inference.samples import Draws, MarginSamples, coded_rows, laws_to_keep
 from evenhand.inference.skewed_student import Lean, Shape, laws_of, lean_of, straight_spread, tail_missed
 from evenhand.kernels.counts import row_sums
 from evenhand.kernels.counts.deals import all_subsets, subset_sums
@@ -92,6 +93,7 @@ class MeanSamples(MarginSamples):
         self._values, self._weights, self._table = row_sums.distinct(v[keep], w[keep], c[keep], g[keep], n_groups)
         self._rows_known = True
         self._shapes: dict[int, Shape] = {}
+        self._most_laws = laws_to_keep(self._values.size)
         self._summarise(np.stack([self._group(k, 0.0) for k in range(n_groups)]), weight is not None, empty_reason)
 
     @classmethod
@@ -171,7 +173,10 @@ class MeanSamples(MarginSamples):
         observed = np.stack([table[:, k] @ lines for k in range(len(order))])  # (K, 6)
         spread = float(row_sums.spread(observed, null=True))
         statistic = partial(row_sums.spread, null=True)
-        null = self._permuted(lines, total, table.sum(axis=0), draws, statistic, "global")
+        # Sums of samples that are calm by themselves have their normal limit.
+        wild = np.flatnonzero(self._effective(order) < self._calm_from(order))
+        small = min(int(wild[-1]) + 1 if wild.size else 0, len(order) - 1) if draws.method == "auto" else None
+        null = self._permuted(lines, total, table.sum(axis=0), draws, statistic, "global", small)
         result = Reference(None, null).result(spread, "greater", method=PERMUTED, warnings=warnings)
         if draws.method != "auto" or not varied:
             return result
@@ -285,7 +290,14 @@ class MeanSamples(MarginSamples):
         return self._permuted(lines, total, sizes[[small, 1 - small]], draws, statistic, "pair")
 
     def _permuted(
-        self, lines: FloatArray, total: IntArray, sizes: IntArray, draws: Draws, statistic: _Statistic, name: str
+        self,
+        lines: FloatArray,
+        total: IntArray,
+        sizes: IntArray,
+        draws: Draws,
+        statistic: _Statistic,
+        name: str,
+        small: int | None = None,
     ) -> Drawn:
         """Law of the statistic over permutations; without weights four of the six sums are known beforehand."""
 
@@ -294,8 +306,8 @@ class MeanSamples(MarginSamples):
             return statistic(np.stack([n, n, n, sums[..., 0], sums[..., 0], sums[..., 1]], axis=-1))
 
         if self._weighted:
-            return dealt_sums(lines, total, sizes.tolist(), draws, statistic, name)
-        return dealt_sums(lines[:, [3, 5]], total, sizes.tolist(), draws, filled, name)
+            return dealt_sums(lines, total, sizes.tolist(), draws, statistic, name, small)
+        return dealt_sums(lines[:, [3, 5]], total, sizes.tolist(), draws, filled, name, small)
 
     def _centred(self, members: Sequence[int]) -> tuple[FloatArray, IntArray, IntArray]:
         """Features of the samples' rows around their pooled mean, and their counts in all and per sample."""
@@ -337,16 +349,18 @@ class MeanSamples(MarginSamples):
 
     def _is_calm(self, members: Sequence[int]) -> bool:
         """Whether all rows together are so little skewed, for the smallest sample, that one law is enough."""
-        smallest = float(self._effective(members).min())
-        table = self._table[:, list(members)]
-        total = table.sum(axis=1)
+        return bool(self._effective(members).min() >= self._calm_from(members))
+
+    def _calm_from(self, members: Sequence[int]) -> float:
+        """Return the rows from which a sample of all these rows together is calm."""
+        total = self._table[:, list(members)].sum(axis=1)
         centre = float(np.dot(self._weights * total, self._values) / np.dot(self._weights, total))
         residual = self._weights * (self._values - centre)
         square = residual**2
         m2, m3, m4 = (float(np.dot(total, part) / total.sum()) for part in (square, square * residual, square**2))
         if m2 <= 0:
-            return False
-        return abs(m3) / m2**1.5 / math.sqrt(smallest) <= CALM_SKEWNESS and m4 / m2**2 / smallest <= CALM_KURTOSIS
+            return math.inf
+        return max(float(abs(m3) / m2**1.5 / CALM_SKEWNESS) ** 2, m4 / m2**2 / CALM_KURTOSIS)
 
     def _missed(self, members: Sequence[int]) -> tuple[str, ...]:
         """Warn where a group may have missed the long tail of the others."""

@@ -28,6 +28,7 @@ def dealt_sums(
     draws: Draws,
     statistic: Callable[[FloatArray], FloatArray],
     purpose: str,
+    small: int | None = None,
 ) -> Drawn:
     """Return the law of a statistic of group sums over random permutations of the rows.
 
@@ -45,6 +46,9 @@ def dealt_sums(
         Takes sums of shape (b, K, p), returns shape (b,).
     purpose : str
         Part of the random stream's name.
+    small : int, optional
+        Of more than two groups, so many at the front are drawn row by row; the sums of the others come from their
+        normal limit, given what is left, or are what is left if there is one other. By default every row is dealt.
 
     Examples
     --------
@@ -57,17 +61,32 @@ def dealt_sums(
     total = counts @ features  # (p,)
     few = counts.size * ROWS_PER_RECORD <= (sizes[0] if len(sizes) == 2 else rows)
     expanded = np.empty((0, 0)) if few else np.ascontiguousarray(np.repeat(features, counts, axis=0).T)  # (p, rows)
+    single, starts = sum(sizes[:small]), np.cumsum([0, *sizes])[:small]
+    root = np.empty((0, 0)) if small is None else _covariance_root(features, counts)
 
     def work(rng: np.random.Generator, b: int) -> FloatArray:
         sums = np.empty((b, len(sizes), features.shape[1]))
         if few:
             dealt = random_counts(rng, counts, sizes, b)  # (b, D, K)
             sums[...] = dealt.transpose(0, 2, 1).astype(np.float64) @ features
+        elif len(sizes) == 2 and sizes[0] > SHARE * rows:
+            sums[:, 0] = subset_sums(random_subsets(rng, rows, sizes[0], b), expanded.T)
+            sums[:, 1] = total - sums[:, 0]
         elif len(sizes) == 2:
             picks = random_picks(rng, rows, sizes[0], b)  # (b, size of the first)
             for j, column in enumerate(expanded):
                 sums[:, 0, j] = column[picks].sum(axis=1)
             sums[:, 1] = total - sums[:, 0]
+        elif small is not None:
+            left = np.broadcast_to(total, (b, total.size))
+            if small:
+                line = random_picks(rng, rows, single, b)
+                if small > 1:  # picks are sorted: which of the small groups gets which row is drawn as well
+                    line = rng.permuted(line, axis=1)
+                for j, column in enumerate(expanded):
+                    sums[:, :small, j] = np.add.reduceat(column[line], starts, axis=1)
+                left = total - sums[:, :small].sum(axis=1)
+            sums[:, small:] = _limit_sums(rng, left, root, sizes[small:])
         else:
             labels = random_labels(rng, sizes, b)
             for k in range(len(sizes)):
@@ -79,9 +98,29 @@ def dealt_sums(
     elif len(sizes) == 2:
         cost = sizes[0] if sizes[0] <= SHARE * rows else rows
         size = block_size(2 * cost, 400_000)
+    elif small is not None:
+        cost = single if single <= SHARE * rows else rows
+        size = block_size(2 * cost + 20 * len(sizes), 400_000)
     else:
         cost, size = rows * len(sizes), block_size(rows)
     return drawn(work, draws, cost, size, purpose)
+
+
+def _covariance_root(features: FloatArray, counts: IntArray) -> FloatArray:
+    """Return a matrix (p, p) that turns independent normal numbers into ones with the rows' covariance."""
+    rows = counts.sum()
+    centred = features - counts @ features / rows
+    values, vectors = np.linalg.eigh((centred * counts[:, None]).T @ centred / rows)
+    return np.asarray(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T)
+
+
+def _limit_sums(rng: np.random.Generator, left: FloatArray, root: FloatArray, sizes: Sequence[int]) -> FloatArray:
+    """Return the sums (b, K, p) of groups among which rows with these sums (b, p) are dealt, by their normal limit."""
+    n = np.array(sizes, dtype=np.float64)[:, None]  # (K, 1)
+    share = n / n.sum()
+    noise = np.sqrt(n) * (rng.standard_normal((left.shape[0], len(sizes), left.shape[1])) @ root)
+    # Sums over all groups are fixed: take the noise's total back in proportion to the sizes.
+    return np.asarray(share * (left[:, None] - noise.sum(axis=1, keepdims=True)) + noise)
 
 
 def dealt_masks(rng: np.random.Generator, sizes: Sequence[int], b: int) -> list[BoolArray]:

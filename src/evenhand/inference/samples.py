@@ -25,6 +25,8 @@ T = TypeVar("T")
 WORK, LEAST = 20_000_000, 1999
 # The same for a test whose p-value is so small that more are needed, and how many times as many are allowed then.
 MORE_WORK, MORE = 50_000_000, 10
+# Rows of all samples times laws that are kept of them, and laws at most.
+KEPT_ROWS, MOST_LAWS = 4_000_000, 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +148,9 @@ class Samples(ABC):
 class MarginSamples(Samples):
     """Samples with a test of every difference or ratio; its p-value counts at the ends of a margin too."""
 
-    _kept: tuple[tuple[int, int, Draws], Any] | None = None
+    # Laws of pairs that are kept for further questions, and how many: few where each holds many rows.
+    _pair_laws: dict[tuple[int, int, Draws], Any] | None = None
+    _most_laws = 1
 
     @abstractmethod
     def _at(self, a: int, b: int, margin: float, ratio: bool, draws: Draws) -> float:
@@ -178,10 +182,25 @@ class MarginSamples(Samples):
     def _law_once(self, a: int, b: int, draws: Draws, make: Callable[[], T]) -> T:
         """Return the law of a pair's statistic, made once for all questions about it, whatever the alternative."""
         key = (a, b, replace(draws, alternative="two-sided"))
-        if self._kept is None or self._kept[0] != key:
-            self._kept = (key, make())
-        law: T = self._kept[1]
+        laws = {} if self._pair_laws is None else self._pair_laws
+        if key not in laws:
+            if len(laws) >= self._most_laws:
+                laws.popitem()
+            laws[key] = make()
+        self._pair_laws = laws
+        law: T = laws[key]
         return law
+
+
+def laws_to_keep(rows: int) -> int:
+    """Return how many laws of pairs may be kept when each may hold so many rows.
+
+    Examples
+    --------
+    >>> laws_to_keep(1000), laws_to_keep(1_000_000), laws_to_keep(10**9)
+    (32, 4, 1)
+    """
+    return max(1, min(MOST_LAWS, KEPT_ROWS // max(rows, 1)))
 
 
 def coded_rows(

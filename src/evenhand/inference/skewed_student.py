@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from scipy import special
@@ -26,6 +27,10 @@ DOUBT = 1.5
 DOUBT_OF_MANY = 1.0
 # Variance of a group's rows, over that of all groups' rows, below which it may have missed the long tail of the others.
 NARROW = 0.1
+# Studentised values beyond this are as good as without end: their cubes would be.
+_NO_END = 1e100
+
+_Value = TypeVar("_Value", float, FloatArray)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +57,20 @@ class Lean:
 
     def tail(self, statistic: float, side: str) -> float:
         """Return the one-sided p-value."""
-        if math.isinf(statistic):
-            return 0.0 if (statistic > 0) == (side == "greater") else 1.0
-        straight = float(self.straight(np.asarray(statistic if side == "greater" else -statistic), side))
-        if math.isnan(straight):
+        if math.isnan(statistic + self.low + self.high + self.df):
             return math.nan
+        if abs(statistic) >= _NO_END:
+            return 0.0 if (statistic > 0) == (side == "greater") else 1.0
+        straight = self._straight_one(statistic if side == "greater" else -statistic, side)
         return float(special.ndtr(-straight) if math.isinf(self.df) else special.stdtr(self.df, -straight))
+
+    def _straight_one(self, value: float, side: str) -> float:
+        """Return `straight` of one value; a search for an end asks for very many, one after the other."""
+        low, high = (self.low, self.high) if side == "greater" else (-self.high, -self.low)
+        leans, cube = [low, high], value * value * value
+        if cube > 0:
+            leans.append(min(max(-(value * value / 3 + 1 / 6) * 13.5 / cube, low), high))
+        return min(_hall(value, lean) for lean in leans)
 
     def straight(self, value: FloatArray, side: str = "greater") -> FloatArray:
         """Return the smallest transformed value over the range of leans.
@@ -73,7 +86,8 @@ class Lean:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             vertex = np.where(value > 0, -(value**2 / 3 + 1 / 6) * 13.5 / value**3, low)
         inside = np.clip(np.where(np.isnan(vertex), low, vertex), low, high)
-        return np.minimum(np.minimum(_hall(value, low), _hall(value, high)), _hall(value, inside))
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.minimum(np.minimum(_hall(value, low), _hall(value, high)), _hall(value, inside))
 
     def critical(self, share: float) -> tuple[float, float]:
         """Return the values beyond which either one-sided p-value is at most `share`."""
@@ -89,9 +103,9 @@ class Lean:
         return crossing(lambda value: self.tail(sign * value, side) <= share, high, low, tolerance=0.0)
 
 
-def _hall(value: FloatArray, lean: FloatArray | float) -> FloatArray:
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.asarray(value + lean * value**2 / 3 + lean**2 * value**3 / 27 + lean / 6)
+def _hall(value: _Value, lean: _Value | float) -> _Value:
+    square = value * value
+    return value + lean * square / 3 + lean * lean * square * value / 27 + lean / 6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,14 +122,14 @@ class Shape:
         return self.moments[1] / self.moments[0] ** 1.5 if self.moments[0] > 0 else 0.0
 
     @classmethod
-    def of(cls, residuals: FloatArray, counts: IntArray, rows: float, variance: float) -> Shape:
+    def of(cls, residuals: FloatArray, counts: IntArray | FloatArray, rows: float, variance: float) -> Shape:
         """Take the moments of residuals with mean 0.
 
         Parameters
         ----------
         residuals : ndarray, shape (D,)
             Distinct residuals.
-        counts : ndarray of int, shape (D,)
+        counts : ndarray, shape (D,)
             How often each occurs.
         rows, variance : float
             As in the class.
@@ -125,8 +139,10 @@ class Shape:
         >>> Shape.of(np.array([-1.0, 2.0]), np.array([2, 1]), 3, 1.0).moments[:2]
         (2.0, 2.0)
         """
-        n = counts.sum()
-        moments = tuple(float(np.dot(counts, residuals**k) / n) for k in range(2, 7))
+        n, moments, power = counts.sum(), [], np.asarray(counts * residuals)
+        for _ in range(5):
+            power *= residuals
+            moments.append(float(power.sum() / n))
         return cls(rows, variance, (moments[0], moments[1], moments[2], moments[3], moments[4]))
 
 

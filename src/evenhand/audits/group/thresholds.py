@@ -42,7 +42,7 @@ def with_curves(raw: Sequence[Raw], data: AuditData, metrics: Sequence[Metric]) 
     -------
     list of Raw
     """
-    thresholds = spread_thresholds(data)
+    thresholds = spread_thresholds(data) if any(_moves(metric) for metric in metrics) else None
     if thresholds is None:
         return list(raw)
     named = {m.name: m for m in metrics}
@@ -56,6 +56,11 @@ def with_curves(raw: Sequence[Raw], data: AuditData, metrics: Sequence[Metric]) 
             r = replace(r, evidence=replace(r.evidence, thresholds=curve))
         with_curve.append(r)
     return with_curve
+
+
+def _moves(metric: Metric) -> bool:
+    """Whether a metric is a rate that other thresholds would change."""
+    return metric.kind == "rate" and metric.transform == "identity"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -166,7 +171,7 @@ def threshold_curve(metric: Metric, tables: IntArray, thresholds: Thresholds, a:
     >>> threshold_curve(METRICS["selection_rate"], tables, bars, 0, 1).difference
     (-0.5, 0.0, -0.5)
     """
-    if metric.kind != "rate" or metric.transform != "identity":
+    if not _moves(metric):
         return None
     x = tables[:, [a, b]][..., list(metric.numerator)].sum(axis=-1)  # (T, 2)
     n = tables[:, [a, b]][..., list(metric.denominator)].sum(axis=-1)  # (T, 2)

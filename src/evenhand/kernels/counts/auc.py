@@ -91,6 +91,63 @@ def auc_of_counts(x: AnyArray, y: AnyArray) -> AucParts:
         )
 
 
+def placements(
+    score: FloatArray, weight: FloatArray | None, x: FloatArray, y: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the share of negative rows, and of positive ones, below each line, ties counted half.
+
+    Parameters
+    ----------
+    score, weight : ndarray, shape (D,)
+        Distinct pairs, rising; None for weights that are all 1.
+    x, y : ndarray, shape (D,)
+        Positive and negative rows of each line.
+
+    Examples
+    --------
+    >>> below, beneath = placements(np.array([1.0, 2.0]), None, np.array([1.0, 1.0]), np.array([2.0, 0.0]))
+    >>> below.tolist(), beneath.tolist()
+    ([0.5, 1.0], [0.25, 0.75])
+    """
+    if weight is None:
+        shares = [np.cumsum(part) - part / 2 for part in (y, x)]
+    else:
+        # Lines of one score and different weights are tied.
+        starts = np.flatnonzero(np.concatenate([[True], score[1:] != score[:-1]]))[: score.size]
+        length = np.diff(np.append(starts, score.size))
+        tied = [np.add.reduceat(weight * part, starts) if score.size else part for part in (y, x)]
+        shares = [np.repeat(np.cumsum(part) - part / 2, length) for part in tied]
+    totals = [part.sum() if weight is None else weight @ part for part in (y, x)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        below, beneath = (share / total for share, total in zip(shares, totals, strict=True))
+    return below, beneath
+
+
+def auc_of_lines(score: FloatArray, weight: FloatArray | None, x: FloatArray, y: FloatArray) -> AucParts:
+    """Return the AUC parts of one sample given as lines; parameters as in `placements`.
+
+    Examples
+    --------
+    >>> parts = auc_of_lines(np.array([1.0, 2.0, 3.0]), None, np.array([0.0, 1, 1]), np.array([1.0, 1, 0]))
+    >>> float(parts.auc)
+    0.875
+    """
+    below, beneath = placements(score, weight, x, y)
+    p, q = float(x.sum()), float(y.sum())
+    sides = []
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for rows, place in ((x, below), (y, 1 - beneath)):
+            once = rows if weight is None else rows * weight
+            twice = once if weight is None else once * weight
+            moved = twice * place
+            total = np.float64(once.sum())
+            mean = np.dot(once, place) / total
+            sides.append((mean, np.array([twice.sum(), moved.sum(), np.dot(moved, place)]) / total**2))
+        (auc, positive), (_, negative) = sides
+        auc = auc if p > 0 and q > 0 else np.nan
+    return AucParts(np.asarray(auc), positive, negative, np.asarray(p), np.asarray(q))
+
+
 class PooledScores:
     """The pooled rows of some groups in score order, ready to be relabelled many times.
 
