@@ -365,7 +365,7 @@ def _individual_learned(stored: dict[str, Any]) -> str:
         "unless the head says otherwise. With `sample_rows` so many rows teach the metric and all are moved; with "
         "`attack_rows` so many are moved and no others are looked at.\n\n"
         + table(head, rows)
-        + f"\n\nSeed {stored['learned_seed']}.\n"
+        + f"\n\nSeed {stored['learned_seed']}; of samples {stored.get('sampled_seed', '-')}.\n"
     )
 
 
