@@ -8,7 +8,9 @@ that the true mean ratio and the true ratio of error rates are found by integrat
 without discretisation error on all designs, and the whole audit, from `AuditData` to finding, where no rare group
 carries the tail. A metric that is learned (the default): groups of known distance, or drawn at random, and logistic
 models; the true ratio, under the directions and distances that the audit tends to, is that of a sample so large that
-they are known. ``--learned SAMPLES`` runs this part only and keeps the stored rows of the other. Writes
+they are known. ``--learned SAMPLES`` runs this part only and keeps the stored rows of the others. ``--sampled SAMPLES``
+does the same for audits in which the metric is learned from some of the rows only (`sample_rows`), or only some of the
+rows are moved (`attack_rows`). Writes
 ``individual.json`` beside this file, or the file named by ``--out`` (``--short`` prints only). ``--part`` runs some of
 the rows; ``--merge`` joins the files of all parts.
 """
@@ -201,6 +203,10 @@ LEARNED = (
     Learned("groups 1 apart, ratio at the tolerance", 1.0, weights=(0.5, 0.8, -0.5, 0.5, 0.0)),
 )
 LEARNED_SIZES = (400, 2000)
+# Rows of which so many teach the metric or are moved: designs by their place above.
+SAMPLED_ROWS = 3000
+SAMPLED = ({"sample_rows": 1000}, {"attack_rows": 1000})
+SAMPLED_DESIGNS = (2, 4)
 LARGE = 60_000
 
 
@@ -225,14 +231,14 @@ def drawn(design: Learned, n: int, rng: np.random.Generator) -> tuple[AuditData,
     return data, GradientModel(network=net, link="logit", classes=(0, 1))
 
 
-def with_learned_metric(design: Learned, n: int, replications: int, seed: int) -> dict[str, Any]:
-    """Audit by the defaults, and count verdicts and, where the model is fixed, misses of the true ratios."""
+def with_learned_metric(design: Learned, n: int, replications: int, seed: int, **options: Any) -> dict[str, Any]:
+    """Audit by defaults and options; count verdicts and, where the model is fixed, misses of the true ratios."""
     rng = np.random.default_rng([seed, n, LEARNED.index(design)])
     truth: tuple[float, ...] = ()
     if design.weights is not None:
         large, model = drawn(design, LARGE, rng)
         truth = tuple(f.estimate for f in audit_individual(large, model=model, refits=0, sample_rows=LARGE, rng=0))
-    allowed = {"tolerance": truth[0]} if "tolerance" in design.name else {}
+    allowed = options | ({"tolerance": truth[0]} if "tolerance" in design.name else {})
     keys = ("computed", "disparity", "equivalent", "p .05", "p .01", "equivalence .05", "too high", "too low",
             "errors computed", "errors too high", "errors too low")  # fmt: skip
     seen = dict.fromkeys(keys, 0)
@@ -257,7 +263,7 @@ def with_learned_metric(design: Learned, n: int, replications: int, seed: int) -
             seen["p .01"] += loss.pvalue <= 0.01
             seen["equivalence .05"] += result.evidence[0].equivalence_pvalue <= 0.05
     return {
-        "design": design.name, "n": n, "replications": replications, "true": list(truth), **seen,
+        "design": design.name, "n": n, **options, "replications": replications, "true": list(truth), **seen,
         "mean_ratio": float(np.mean(ratios)) if ratios else None,
     }  # fmt: skip
 
@@ -267,6 +273,15 @@ def learned_rows(replications: int, seed: int) -> Iterator[dict[str, Any]]:
     for n in LEARNED_SIZES:
         for design in LEARNED:
             row = with_learned_metric(design, n, replications if n < 1000 else max(replications // 3, 1), seed)
+            print(", ".join(f"{k} {v}" for k, v in row.items()), flush=True)
+            yield row
+
+
+def sampled_rows(replications: int, seed: int) -> Iterator[dict[str, Any]]:
+    """Run some of these designs where a part of the rows teaches the metric, or is moved."""
+    for place in SAMPLED_DESIGNS:
+        for options in SAMPLED:
+            row = with_learned_metric(LEARNED[place], SAMPLED_ROWS, replications, seed, **options)
             print(", ".join(f"{k} {v}" for k, v in row.items()), flush=True)
             yield row
 
@@ -303,16 +318,19 @@ def main() -> None:
     parser.add_argument("--part", default="1/1")
     parser.add_argument("--out", type=Path, default=HERE / "individual.json")
     parser.add_argument("--learned", type=int, metavar="SAMPLES", help="only the learned metric, so many samples each")
+    parser.add_argument("--sampled", type=int, metavar="SAMPLES", help="only audits on samples, so many samples each")
     parser.add_argument("--merge", type=Path, nargs="+", metavar="FILE")
     options = parser.parse_args()
     stored: dict[str, Any]
-    if options.learned:
-        stored = json.loads(options.out.read_text(encoding="utf-8")) if options.out.exists() else {}
-        stored |= {"learned_seed": options.seed, "learned": []}
-        for row in learned_rows(options.learned, options.seed):
-            stored["learned"].append(row)
-            options.out.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
-        return
+    alone = {"learned": (options.learned, learned_rows), "sampled": (options.sampled, sampled_rows)}
+    for key, (replications, rows_with) in alone.items():
+        if replications:
+            stored = json.loads(options.out.read_text(encoding="utf-8")) if options.out.exists() else {}
+            stored |= {f"{key}_seed": options.seed, key: []}
+            for row in rows_with(replications, options.seed):
+                stored[key].append(row)
+                options.out.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+            return
     if options.merge:
         parts = [json.loads(path.read_text(encoding="utf-8")) for path in options.merge]
         if len({(p["seed"], p["replications"]) for p in parts}) > 1:
@@ -339,7 +357,7 @@ def main() -> None:
             raise SystemExit("A row is in two parts.")
     if not options.short and options.out.exists():
         before = json.loads(options.out.read_text(encoding="utf-8"))
-        stored |= {k: before[k] for k in ("learned", "learned_seed") if k in before}
+        stored |= {k: before[k] for k in before if k.startswith(("learned", "sampled"))}
     if not options.short:
         options.out.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
 

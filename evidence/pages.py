@@ -346,22 +346,24 @@ def individual() -> str:
 
 
 def _individual_learned(stored: dict[str, Any]) -> str:
-    """List verdicts and misses of the audit by its defaults, where the metric is learned from the groups."""
+    """List verdicts and misses of the audit whose metric is learned from the groups: of all rows, and of samples."""
 
     def share(row: dict[str, Any], key: str, of: str = "replications") -> str:
         return f"{row[key] / row[of]:.3f}" if row[of] else "-"
 
     rows = [
         (
-            r["design"], f"{r['n']:,}", r["replications"], share(r, "computed"),
+            r["design"] + "".join(f", `{k}={r[k]:,}`" for k in ("sample_rows", "attack_rows") if k in r),
+            f"{r['n']:,}", r["replications"], share(r, "computed"),
             "-" if not r["true"] else f"{r['true'][0]:.2f}",
             "-" if r["mean_ratio"] is None else f"{r['mean_ratio']:.2f}",
             share(r, "disparity"),
             *((share(r, "too high", "computed"), share(r, "too low", "computed"), share(r, "errors too high"),
-               share(r, "errors too low"), share(r, "p .05"), share(r, "p .01"), share(r, "equivalence .05"))
-              if r["true"] else ("-",) * 7),
+               share(r, "errors too low")) if r["true"] else ("-",) * 4),
+            *((share(r, "p .05"), share(r, "p .01")) if r["true"] or r in stored.get("sampled", ()) else ("-",) * 2),
+            share(r, "equivalence .05") if r["true"] else "-",
         )
-        for r in stored.get("learned", ())
+        for r in (*stored.get("learned", ()), *stored.get("sampled", ()))
     ]  # fmt: skip
     if not rows:
         return ""
@@ -373,7 +375,10 @@ def _individual_learned(stored: dict[str, Any]) -> str:
     return (
         "The default audit, whose metric is learned from the groups. Limits are one-sided at 95 %, so .05 may miss; "
         "where the ratio is at the tolerance, p-values may be at most .05 (.01) that often. Shares are of all samples "
-        "unless the head says otherwise.\n\n" + table(head, rows) + f"\n\nSeed {stored['learned_seed']}.\n"
+        "unless the head says otherwise. With `sample_rows` so many rows teach the metric and all are moved; with "
+        "`attack_rows` so many are moved and no others are looked at.\n\n"
+        + table(head, rows)
+        + f"\n\nSeed {stored['learned_seed']}; of samples {stored.get('sampled_seed', '-')}.\n"
     )
 
 

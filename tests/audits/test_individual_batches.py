@@ -93,6 +93,29 @@ def test_any_division_and_order_gives_the_answer_of_the_rows_in_memory(models, k
         same(memory.to_dict(), ask(in_batches(data, size, seed), rng=0).to_dict())
 
 
+@pytest.mark.parametrize("kind", ["logistic", "searched"])
+def test_rows_that_are_moved_may_be_a_sample_and_nobody_else_is_looked_at(models, kind):
+    """The audit of a sample is that of the drawn rows alone, but for what it says about the others."""
+    data = eh.AuditData.from_arrays(**arrays())
+    ask = partial(audit_individual, model=models[kind], steps=40, refits=4, points=5, rng=0)
+    drawn = ask(batches_of(data).sample(300, seed=0))
+    for rows in (data, in_batches(data, 250, 4)):
+        some = ask(rows, attack_rows=300)
+        assert [f.estimate for f in some] == pytest.approx([f.estimate for f in drawn], rel=1e-10)
+        assert [f.pvalue for f in some] == pytest.approx([f.pvalue for f in drawn], rel=1e-10)
+        assert (some.evidence[0].map.rows_moved, some.evidence[0].map.rows_in_all) == (300, N)
+        assert any(note.startswith(f"300 of {N} rows are moved") for note in some.notes)
+
+
+def test_a_search_moves_a_sample_of_many_rows_by_default(models, monkeypatch):
+    monkeypatch.setattr("evenhand.audits.individual.options.SEARCHED", 200)
+    data = eh.AuditData.from_arrays(**arrays())
+    ask = partial(audit_individual, data, steps=5, refits=0, points=3, rng=0)
+    assert ask(model=models["searched"])[0].counts["all"]["rows"] == 200
+    assert ask(model=models["searched"], attack_rows=N)[0].counts["all"]["rows"] == N
+    assert ask(model=models["logistic"])[0].counts["all"]["rows"] == N
+
+
 def test_batches_whose_sample_holds_all_rows_give_the_same_bytes(models):
     data = eh.AuditData.from_arrays(**arrays())
     ask = partial(audit_individual, model=models["logistic"], steps=40, refits=4, examples=2, rng=0)

@@ -92,6 +92,14 @@ def test_any_division_and_any_order_give_one_answer(options):
     same(numbers(one), numbers(two), 1e-10)
 
 
+def test_rows_in_memory_are_drawn_as_those_that_stay_where_they_are():
+    data = people()
+    memory, batches = audit(data, sample_rows=1000), audit(left(data, 700), sample_rows=1000)
+    assert memory.evidence[0].sample.sampled == batches.evidence[0].sample.sampled
+    assert memory.notes == batches.notes
+    same(numbers(memory), numbers(batches), 1e-10)
+
+
 @pytest.mark.parametrize("options", [*MEASURES, {"measure": "da", "alignment_penalty": 0.3}], ids=str)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_small_sample_gives_nearly_what_all_rows_give(options, weighted):

@@ -13,8 +13,12 @@ N, P = 70, 5
 
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("penalty", [0.0, 30.0])
-def test_it_makes_the_steps_of_the_general_flow(outputs, penalty):
-    """Rows are brought back as `follow` does it: first along the free directions, then in each input."""
+@pytest.mark.parametrize("wide", [False, True])
+def test_it_makes_the_steps_of_the_general_flow(outputs, penalty, wide):
+    """Rows are brought back as `follow` does it: first along the free directions, then in each input.
+
+    Where the range is wide, some inputs are far from their edges for everybody but one.
+    """
     rng = np.random.default_rng(outputs)
     X = rng.normal(size=(N, P))
     X[:, 3] = rng.integers(0, 2, N)  # at the edge of its range, whichever value it has
@@ -22,6 +26,9 @@ def test_it_makes_the_steps_of_the_general_flow(outputs, penalty):
     weights, bias, loss = rng.normal(size=(P, outputs)), rng.normal(size=outputs), LogitLoss()
     D = np.linalg.qr(rng.normal(size=(P, 2)))[0]
     reach, low, high = np.array([0.4, np.inf]), X.min(axis=0), X.max(axis=0)
+    if wide:
+        low[:3], high[:3] = -9.0, 9.0
+        X[5, :2] = low[0], high[1]
     ends = (X @ D).min(axis=0) + 0.3, (X @ D).max(axis=0) - 0.3
 
     def allowed(start):

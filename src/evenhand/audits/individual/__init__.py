@@ -104,10 +104,15 @@ def audit_individual(data: AuditData, asked: IndividualOptions) -> AuditResult:
     [('loss_ratio', 'disparity'), ('error_ratio', 'disparity')]
     """
     check_independent(data, "The individual audit")
-    source = batches_of(data)
-    people, recipe, setting = _prepare(_sample(data, source, asked.sample_rows), asked)
+    every = batches_of(data)
+    people, recipe, setting = _prepare(_sample(data, every, asked.sample_rows), asked)
+    source, attacked = every, setting.attacked(every.rows)
+    if attacked < every.rows:
+        data = cast(AuditData, every.sample(attacked, seed=0))
+        source = batches_of(data)
+        people, recipe, setting = _prepare(_sample(data, source, asked.sample_rows), asked)
     share = float(people.count.sum()) / source.rows
-    notes = (*data.notes, *people.notes, *_sampled(people, source.rows))
+    notes = (*data.notes, *people.notes, *_drawn(attacked, every.rows), *_sampled(people, source.rows))
     try:
         plan = make_plan(people, recipe, setting.metric_rows, setting, setting.alpha if setting.refits else None)
     except DataError as error:
@@ -126,7 +131,7 @@ def audit_individual(data: AuditData, asked: IndividualOptions) -> AuditResult:
         return _result([refused(m, reason, totals.rows) for m in _measures(people)], setting, notes)
     refit = refit_errors(people, plan, moved, setting, setting.refits, share)
     means, rates = _statistic(totals, refit)
-    behind = _reference(people, plan, moved, totals, refit, setting)
+    behind = _reference(people, plan, moved, totals, refit, setting, every.rows)
     raw = [loss_finding(totals, means, behind, setting)]
     if people.view.task != "regression":
         raw.append(error_finding(totals, rates, behind, setting))
@@ -140,13 +145,23 @@ def _sample(data: AuditData, source: Batches, rows: int) -> AuditData:
     return cast(AuditData, source.sample(rows, seed=0))
 
 
+def _drawn(attacked: int, rows: int) -> tuple[str, ...]:
+    """Say how many rows are moved, where it is not all of them."""
+    if attacked == rows:
+        return ()
+    return (
+        f"{attacked:,} of {rows:,} rows are moved, drawn by a hash of their content: ratios, error rates and all that "
+        "is learned are those of these rows, and intervals and tests count no others (`attack_rows` sets how many).",
+    )
+
+
 def _sampled(people: People, rows: int) -> tuple[str, ...]:
     """Say what comes from a sample of the rows, where not everybody is in it."""
     if people.count.sum() == rows:
         return ()
     return (
         f"The fair metric, where people may go and which columns moved come from {people.count.sum():,.0f} rows, "
-        f"drawn by a hash of their content; ratios and error rates are those of all {rows:,} rows.",
+        f"drawn by a hash of their content; ratios and error rates are those of all {rows:,} rows that are moved.",
     )
 
 
@@ -222,7 +237,7 @@ def _left_out(plan: Plan, alpha: float) -> tuple[str, ...]:
 
 
 def _reference(
-    people: People, plan: Plan, moved: Moved, totals: Totals, refit: Refits, setting: IndividualSetting
+    people: People, plan: Plan, moved: Moved, totals: Totals, refit: Refits, setting: IndividualSetting, rows: int
 ) -> IndividualEvidence:
     """Gather the evidence shared by all findings; the only user of the random generator."""
     first, recipe = plan.folds[0], plan.recipe
@@ -253,6 +268,8 @@ def _reference(
             if setting.method == "search"
             else check_step(first.metric.form, replace(setting, allow_unstable=True)),
             flow_error=errors,
+            rows_moved=totals.rows,
+            rows_in_all=float(rows),
         ),
         metric=MetricUsed(
             kind=first.metric.kind,

@@ -17,6 +17,8 @@ class MapUsed(Part):
     time: float
     stability_limit: float
     flow_error: Mapping[str, float]
+    rows_moved: float | None = None
+    rows_in_all: float | None = None
 
 
 class GroupPredicted(Part):

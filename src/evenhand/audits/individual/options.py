@@ -14,6 +14,8 @@ from evenhand.intake import AuditData
 from evenhand.similarity.metric import Similarity
 
 OWN_ROWS = "rows of their own"
+# People whom a search moves by default: it asks the model a few hundred times about each.
+SEARCHED = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,8 +114,15 @@ class IndividualOptions(MapOptions):
     sample_rows: int = option(
         50_000,
         "Rows from which the fair metric, where people may go and which columns moved are learned: all where there are "
-        "not more, else a sample drawn by a hash of the rows' content. Ratios and error rates are always those of all "
-        "rows.",
+        "not more, else a sample drawn by a hash of the rows' content. Ratios and error rates are those of all rows "
+        "that are moved, see `attack_rows`.",
+        least=8,
+    )
+    attack_rows: int | None = option(
+        None,
+        "Rows that are moved, drawn by a hash of their content: no others are looked at; intervals and tests know "
+        f"that they are a sample. By default all where the model has a gradient, and {SEARCHED:,} where people are "
+        "moved by search.",
         least=8,
     )
     examples: int = option(
@@ -127,6 +136,11 @@ class IndividualSetting(IndividualOptions):
 
     freeze: tuple[str, ...]
     level: float
+
+    def attacked(self, rows: int) -> int:
+        """Return how many of so many rows are moved."""
+        most = self.attack_rows or (SEARCHED if self.method == "search" else rows)
+        return min(most, rows)
 
     @property
     def learned_on(self) -> str:

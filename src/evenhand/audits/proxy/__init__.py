@@ -52,7 +52,7 @@ from evenhand.audits.proxy.evidence import GapEvidence, PairScore
 from evenhand.audits.proxy.features import measure_features, score_blocks
 from evenhand.audits.proxy.fits import Asked, Fits, learn
 from evenhand.audits.proxy.gap import gap_of, gap_rows
-from evenhand.audits.proxy.options import ProxyOptions, ProxySetting
+from evenhand.audits.proxy.options import ASKED, AVERAGED, ProxyOptions, ProxySetting
 from evenhand.audits.proxy.sample import Pair, Predicted, make_pair
 from evenhand.audits.proxy.stated import at_hand
 from evenhand.audits.proxy.sums import Learnt, PairSums, Predictor, RestSums, moments_of
@@ -300,6 +300,7 @@ def _prepare(data: AuditData, asked: ProxyOptions) -> tuple[ProxySetting, Predic
         blocks={k: tuple(v) for k, v in (asked.blocks or {}).items()},
         categorical=tuple(asked.categorical),
         margin=asked.margin or None,
+        max_rows=asked.max_rows or (AVERAGED if predictor.scorer is None else ASKED),
         level=asked.coverage,
         seed=seed_of(asked.rng),
     )

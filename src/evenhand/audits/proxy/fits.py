@@ -258,9 +258,10 @@ class Asked:
         wanted = {_key(b, v): (b, v) for b in blocks for v in range(len(b.levels))}
         todo = list(wanted.items())[: _KEPT // max(len(rows), 1)]
         several = max(_AT_ONCE // max(len(rows), 1), 1)
+        base = {name: np.tile(v[self.origin[rows]], several) for name, v in self.columns.items()}
         for start in range(0, len(todo), several):
             some = todo[start : start + several]
-            answers = self._ask(rows, [place for _, place in some])
+            answers = self._ask(base, len(rows), [place for _, place in some])
             for (key, _), part in zip(some, answers.reshape(len(some), len(rows)), strict=True):
                 self.kept[key] = part
 
@@ -268,14 +269,19 @@ class Asked:
         """Predict records with one block changed."""
         kept = self.kept.get(_key(block, level))
         place = self.place[rows]
-        return self._ask(rows, [(block, level)]) if kept is None or (place < 0).any() else kept[place]
-
-    def _ask(self, rows: IntArray, places: Sequence[tuple[Block, int]]) -> FloatArray:
+        if kept is not None and not (place < 0).any():
+            return np.asarray(kept[place])
         base = {name: v[self.origin[rows]] for name, v in self.columns.items()}
-        columns = {name: np.tile(v, len(places)) for name, v in base.items()}
+        return self._ask(base, len(rows), [(block, level)])
+
+    def _ask(self, base: Mapping[str, NDArray[Any]], n: int, places: Sequence[tuple[Block, int]]) -> FloatArray:
+        """Ask about n records as often as there are places, each time changed; `base` holds them often enough."""
+        columns = {name: v[: n * len(places)] for name, v in base.items()}
+        for name in {name for block, _ in places for name in block.columns}:
+            columns[name] = columns[name].copy()
         for k, (block, level) in enumerate(places):
             for name, value in zip(block.columns, block.raw[level], strict=True):
-                columns[name][k * len(rows) : (k + 1) * len(rows)] = value
+                columns[name][k * n : (k + 1) * n] = value
         return self.scorer(columns)
 
 

@@ -11,6 +11,9 @@ from evenhand.errors import UsageError
 from evenhand.kernels.influence.functionals import Functional, functional
 from evenhand.kernels.influence.nuisance import LEARNERS
 
+# Records averaged over: where a changed feature needs no new prediction, and where a model is asked for each.
+AVERAGED, ASKED = 50_000, 10_000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxyOptions(ThreadedOptions):
@@ -66,11 +69,16 @@ class ProxyOptions(ThreadedOptions):
     folds: int = option(5, "Folds for cross-fitting; the first also judges the descent.", least=2)
     l2: float = option(1.0, "Penalty of the logistic nuisance models.", above=0)
     interactions: bool = option(True, "Give the logistic outcome model the products of features it is shown to miss.")
-    max_rows: int = option(50_000, "Records a proxy score averages over; the interval knows about it.", least=100)
+    max_rows: int | None = option(
+        None,
+        "Records that proxy scores and means by level average over; the intervals know about it. By default 10,000 "
+        "where a model must be asked about each of them at every value of every feature, else 50,000.",
+        least=100,
+    )
     sample_rows: int = option(
         50_000,
-        "Different rows of each group from which nuisance models are learned where rows stay on their engine or in "
-        "their files; rows in memory are all used.",
+        "Different rows of each group from which nuisance models are learned; a group that has not more is taken as a "
+        "whole. The gap and the shares of values are always those of all rows.",
         least=1000,
     )
     step: float = option(0.1, "First step of the descent; see `evenhand.kernels.influence.descent.descend`.", above=0)
@@ -102,6 +110,7 @@ class ProxySetting(ProxyOptions):
     soft: bool
     blocks: Mapping[str, tuple[str, ...]]
     categorical: tuple[str, ...]
+    max_rows: int
     level: float
     seed: int
 

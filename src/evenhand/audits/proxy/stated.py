@@ -1,4 +1,4 @@
-"""The rows at hand: all of them, or a stated sample of rows that stay where they are.
+"""The rows at hand: all of them, or a stated sample of many rows, in memory or where they stay.
 
 Rows are drawn by a hash of their features, recorded score and weight, so many of each group: the sample does not depend
 on how the rows are divided or ordered, nor on the names of groups, and a small group is in it as a whole. The outcome
@@ -16,7 +16,7 @@ import numpy as np
 
 from evenhand.arrays import BoolArray, IntArray
 from evenhand.intake import AuditData
-from evenhand.intake.batches import Batches
+from evenhand.intake.batches import BATCH_ROWS, Batches, LocalBatches
 from evenhand.intake.row_sample import content
 from evenhand.kernels.shared.row_hash import WordArray, row_hash
 
@@ -49,7 +49,7 @@ class AtHand:
 
 
 def at_hand(data: AuditData, size: int, *, asked: bool) -> AtHand:
-    """Return all rows in memory, or a sample of those that stay where they are.
+    """Return all rows in memory, or a sample of them where a group has more, or of those that stay where they are.
 
     Parameters
     ----------
@@ -64,11 +64,15 @@ def at_hand(data: AuditData, size: int, *, asked: bool) -> AtHand:
     -------
     AtHand
     """
-    if data.batches is None:
+    if data.batches is None and data.count.size <= size:
         return AtHand(data=data)
     groups = {a.name: len(a.labels) for a in data.attributes}
-    batches = data.batches.plain if asked else data.batches
-    return replace(batches.fold(partial(GroupSample, groups, size)).drawn(), batches=batches)
+    if data.batches is None:
+        batches: Batches = LocalBatches.of(data, BATCH_ROWS)
+    else:
+        batches = data.batches.plain if asked else data.batches
+    drawn = replace(batches.fold(partial(GroupSample, groups, size)).drawn(), batches=batches)
+    return AtHand(data=data) if data.batches is None and drawn.complete else drawn
 
 
 def words_of(batch: AuditData) -> WordArray:

@@ -8,6 +8,10 @@ the directions D free, one step multiplies the displacement d by a number and ad
 where push is what puts the displacement along D where the step and the region want it. So one product of matrices makes
 the step, and one clip of the columns ends it.
 
+Inputs that never come to an edge follow from what was added along the vectors alone, however many they are: only the
+others have to be looked at in each step. Which these are is guessed, and checked when all steps are made; the few rows
+for which the guess was wrong walk again with all inputs looked at.
+
 =============  =======================================================  ====================
 code           meaning                                                  shape
 =============  =======================================================  ====================
@@ -30,8 +34,10 @@ from evenhand.arrays import BoolArray, FloatArray, IntArray
 from evenhand.kernels.flow.gradient_flow import Euler, Trajectory
 from evenhand.kernels.flow.tiles import Tiles
 
-# Rows worked on together: the few arrays of a tile stay in the second-level cache.
-TILE = 1024
+# Rows worked on together: the arrays of a step that keep all inputs out stay in the second-level cache.
+TILE = 8192
+# An input that at most this share of the rows bring to an edge is not looked at in each step.
+FEW = 0.02
 # A row counts as held when it is brought back by more than rounding.
 ROUNDING = 1e-12
 
@@ -119,37 +125,110 @@ def follow_held(start: FloatArray, flow: HeldFlow, method: Euler, tiles: Tiles) 
 def _steps(
     start: FloatArray, rows: IntArray, flow: HeldFlow, method: Euler
 ) -> tuple[FloatArray, BoolArray, FloatArray]:
-    score, room, marks = flow.score, flow.room(start), set(method.marks)
-    free = flow.directions.shape[1]
-    vectors = np.asfortranarray(np.hstack([flow.directions, score.weights]))
-    gain = flow.directions.T @ score.weights  # (r, outputs): how the slopes move a row along the free directions
-    began = start @ score.weights + score.bias
-    rounding = ROUNDING * (1.0 + np.abs(start))
-    below, above = room.lowest - rounding, room.highest + rounding
-    nearly = rounding.max(axis=1)[:, None]
-    d, held = np.zeros_like(start, order="C"), np.zeros(rows.size, dtype=bool)
-    seen: list[FloatArray] = []
-    for k in range(len(method.steps) + 1):
-        at = d @ vectors
-        along, out = at[:, :free], began + at[:, free:]
-        if k in marks:
-            seen.append(np.array(score.look(out, rows), dtype=np.float64))
-        if k == len(method.steps):
-            break
-        moved = score.slope(out, rows) * method.steps[k]
-        rise = moved @ gain.T
-        wanted = along + rise
-        kept = np.minimum(np.maximum(wanted, room.least), room.most)
-        shrink = 1.0 - 2.0 * flow.penalty * method.steps[k]
-        # In place: the displacements, seen as a matrix of columns, are the product's own result.
-        blas.dgemm(
-            1.0, vectors, np.hstack([kept - shrink * along - rise, moved]).T, beta=shrink, c=d.T, overwrite_c=True
+    tile = _Tile.of(start, rows, flow)
+    end, held, seen, sure = tile.walk(method, tile.near_edges(method))
+    again = np.flatnonzero(~sure)
+    if again.size:
+        everywhere = np.ones(start.shape[1], dtype=bool)
+        part = _Tile.of(start[again], rows[again], flow)
+        end[again], held[again], seen[:, again], _ = part.walk(method, everywhere)
+    return start + end, held, seen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Tile:
+    """Some rows with what does not change while they move; the last axis is that of rows."""
+
+    flow: HeldFlow
+    rows: IntArray  # their numbers
+    began: FloatArray  # (outputs, rows): the score at the start
+    # least, most (r, rows), lowest, highest (inputs, rows): as in `Room`.
+    least: FloatArray
+    most: FloatArray
+    lowest: FloatArray
+    highest: FloatArray
+    rounding: FloatArray  # (inputs, rows): a row that is brought back by more is held
+
+    @classmethod
+    def of(cls, start: FloatArray, rows: IntArray, flow: HeldFlow) -> _Tile:
+        """Make the tile of rows that start at these positions."""
+        room = flow.room(start)
+        least, most, lowest, highest, began, rounding = (
+            np.ascontiguousarray(a.T)
+            for a in (
+                room.least, room.most, room.lowest, room.highest,
+                start @ flow.score.weights + flow.score.bias, ROUNDING * (1.0 + np.abs(start)),
+            )
+        )  # fmt: skip
+        return cls(
+            flow=flow, rows=rows, began=began, least=least, most=most, lowest=lowest, highest=highest,
+            rounding=rounding,
+        )  # fmt: skip
+
+    def near_edges(self, method: Euler) -> BoolArray:
+        """Mark inputs that some rows may bring to an edge; a guess that is checked when the rows have walked."""
+        score = self.flow.score
+        slope = np.abs(score.slope(self.began.T, self.rows)).T  # (outputs, rows)
+        slope /= max(self.flow.penalty, 1.0 / float(np.sum(method.steps)))
+        with np.errstate(invalid="ignore"):  # a reach that is not finite
+            far = np.maximum(-self.least, self.most)
+            reach = np.abs(self.flow.directions) @ far + np.abs(score.weights) @ slope
+            near = (reach > -self.lowest) | (reach > self.highest)
+        return np.asarray(near.mean(axis=1) > FEW)
+
+    def walk(self, method: Euler, near: BoolArray) -> tuple[FloatArray, BoolArray, FloatArray, BoolArray]:
+        """Make all steps; inputs that are not `near` an edge are taken to stay inside.
+
+        Returns the displacements, who was held, what was seen, and for whom all that is sure.
+        """
+        flow, score, marks = self.flow, self.flow.score, set(method.marks)
+        free, count = flow.directions.shape[1], self.rows.size
+        every = np.hstack([flow.directions, score.weights])
+        vectors, other = np.ascontiguousarray(every[near]), np.ascontiguousarray(every[~near])
+        gain = flow.directions.T @ score.weights  # (r, outputs): how the slopes move a row along the free directions
+        rest = other.T @ other  # what was added along a vector, through the inputs that are not looked at
+        lowest, highest, rounding = self.lowest[near], self.highest[near], self.rounding[near]
+        # d: displacement of the inputs near an edge; made: what was added along each vector, which gives all others.
+        d, made, u = (
+            np.zeros((len(vectors), count)),
+            np.zeros((every.shape[1], count)),
+            np.zeros((every.shape[1], count)),
         )
-        if not held.all():
-            held |= (np.abs(kept - wanted) > nearly).any(axis=1)
-            outside = d < below
-            outside |= d > above
-            held |= outside.any(axis=1)
-        np.maximum(d, room.lowest, out=d)
-        np.minimum(d, room.highest, out=d)
-    return start + d, held, np.stack(seen) if seen else np.empty((0, rows.size, 0))
+        fewest, largest, at = np.zeros_like(made), np.zeros_like(made), np.zeros_like(made)
+        loose, nearly = np.arange(count), self.rounding.max(axis=0)
+        seen: list[FloatArray] = []
+        for k in range(len(method.steps) + 1):
+            out = (self.began + at[free:]).T
+            if k in marks:
+                seen.append(np.array(score.look(out, self.rows), dtype=np.float64))
+            if k == len(method.steps):
+                break
+            step, shrink = method.steps[k], 1.0 - 2.0 * flow.penalty * method.steps[k]
+            np.multiply(score.slope(out, self.rows).T, step, out=u[free:])
+            rise = gain @ u[free:]
+            wanted = at[:free] + rise
+            kept = np.minimum(np.maximum(wanted, self.least), self.most)
+            np.subtract(kept, rise, out=u[:free])
+            u[:free] -= shrink * at[:free]
+            made *= shrink
+            made += u
+            np.minimum(fewest, made, out=fewest)
+            np.maximum(largest, made, out=largest)
+            if len(vectors):  # in place: the displacements, seen from the other side, are the product's own result
+                blas.dgemm(1.0, u.T, vectors.T, beta=shrink, c=d.T, overwrite_c=True)
+            if loose.size:
+                part, slack = d[:, loose], rounding[:, loose]
+                held = (np.abs(kept - wanted)[:, loose] > nearly[loose]).any(axis=0)
+                held |= ((part < lowest[:, loose] - slack) | (part > highest[:, loose] + slack)).any(axis=0)
+                loose = loose[~held]
+            np.maximum(d, lowest, out=d)
+            np.minimum(d, highest, out=d)
+            at = vectors.T @ d
+            at += rest @ made
+        end = np.empty((count, len(near)))
+        end[:, near], end[:, ~near] = d.T, (other @ made).T
+        middle, reach = other @ ((largest + fewest) / 2), np.abs(other) @ ((largest - fewest) / 2)
+        sure = ((middle - reach >= self.lowest[~near]) & (middle + reach <= self.highest[~near])).all(axis=0)
+        stopped = np.ones(count, dtype=bool)
+        stopped[loose] = False
+        return end, stopped, np.stack(seen) if seen else np.empty((0, count, 0)), np.asarray(sure)
