@@ -108,10 +108,14 @@ def test_a_search_takes_rows_that_are_drawn(table: pd.DataFrame, monkeypatch: py
     # All rows are drawn, in another order.
     assert batched[0].estimate == pytest.approx(kept[0].estimate, rel=0.02)
     assert not any("drawn by their content" in w for w in batched.evidence[0].warnings)
-    monkeypatch.setattr("evenhand.audits.projection.batched.ASKED_ROWS", 150)
+    monkeypatch.setattr("evenhand.audits.projection.batched.SEARCHED_ROWS", 150)
     monkeypatch.setattr("evenhand.models.adapter.ASKED_ROWS", 150)
-    drawn = eh.audit_projection(eh.read(duckdb.from_df(few), **rows, rows="batches"), model=model, rng=0)
-    assert any("150 rows, drawn by their content, stand for all 400" in w for w in drawn.evidence[0].warnings)
+    for where in ("batches", "keep"):
+        drawn = eh.audit_projection(eh.read(duckdb.from_df(few), **rows, rows=where), model=model, rng=0)
+        assert any("150 rows, drawn by their content, stand for all 400" in w for w in drawn.evidence[0].warnings)
+    linear, features = fitted("logistic", table)
+    data = eh.read(duckdb.from_df(few), **{**rows, "features": features}, rows="keep")
+    assert not any("drawn" in w for w in eh.audit_projection(data, model=linear, rng=0).evidence[0].warnings)
 
 
 def test_a_column_of_distances(table: pd.DataFrame) -> None:

@@ -302,7 +302,8 @@ def test_the_page_states_the_constants_of_the_code() -> None:
         f"1/{2**changes.DIGITS:,} of its size",
         f"{batched.EXACT_ROWS:,} rows",
         f"1/{2**batched.DIGITS:,} of their size",
-        f"a sample of {ASKED_ROWS:,} rows",
+        f"a sample of {ASKED_ROWS:,} rows | notes",
+        f"a sample of {batched.SEARCHED_ROWS:,} rows stands for all",
         f"{BINS:,} bins",
         f"Up to {MOST_PARTS} of them",
     ):

@@ -41,8 +41,8 @@ def test_the_rows_are_walked_over_as_often_as_the_page_says(
 
     monkeypatch.setattr(LocalBatches, "_walk", counted)
     monkeypatch.setattr("evenhand.intake.batches.DRAWN_ROWS", 1000)
-    for module in ("run", "audits.projection.batched", "audits.tail", "models.adapter"):
-        monkeypatch.setattr(f"evenhand.{module}.ASKED_ROWS", 800)
+    for name in ("run.ASKED", "audits.projection.batched.SEARCHED", "audits.tail.ASKED", "models.adapter.ASKED"):
+        monkeypatch.setattr(f"evenhand.{name}_ROWS", 800)
     some: dict[str, Any] = {audit: {"sample_rows": 1000}} if audit in ("individual", "proxy") else {}
     eh.audit(data, model=model, plan=eh.Plan(audits=(audit,), **some), rng=0)
     assert len(walked) == walks

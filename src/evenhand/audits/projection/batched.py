@@ -27,11 +27,10 @@ from evenhand.audits.projection.boundary import (
 )
 from evenhand.errors import DataError, UsageError
 from evenhand.intake import AuditData
-from evenhand.intake.batches import Batches
+from evenhand.intake.batches import DRAWN_ROWS, Batches, batches_of
 from evenhand.intake.cells import first_places, joint_codes
 from evenhand.kernels.shared.value_bins import bin_places
 from evenhand.models import AuditedModel, audited_model
-from evenhand.models.adapter import ASKED_ROWS
 from evenhand.models.distances import boundary_distance
 from evenhand.models.gradient_sklearn import final_step
 from evenhand.models.ground import find_ground
@@ -39,6 +38,7 @@ from evenhand.models.ground import find_ground
 EXACT_ROWS = 1 << 20
 DIGITS = 10  # of a distance where there are more rows
 _WAITING = 1 << 17  # records that wait before they are brought together
+SEARCHED_ROWS = DRAWN_ROWS  # from which a boundary is searched, at most
 _TRIAL_ROWS = 1_000  # that show how the distances of a model are found
 
 # From a batch to decisions and distances.
@@ -64,10 +64,11 @@ def find_records(
     boundary : Boundary
         With one decision and one distance for each.
     """
+    many = data.rows.rows_used > SEARCHED_ROWS  # rows in memory, to search from each of them
+    if model is not None and distance is None and (many or data.batches is not None):
+        return _by_model(data, audited_model(model, data, threshold=how.threshold), how, seed)
     if data.batches is None or (model is None) == (distance is None):
         return data, find_boundary(data, model, distance, how, seed)
-    if model is not None:
-        return _by_model(data, audited_model(model, data, threshold=how.threshold), how, seed)
     if not isinstance(distance, str) or distance not in data.batches.features:
         raise UsageError(
             "The rows stay where they are, so that `distance` must be the name of a feature column. Read them with "
@@ -81,10 +82,11 @@ def find_records(
 
 
 def _by_model(data: AuditData, model: AuditedModel, how: Distances, seed: int) -> tuple[AuditData, Boundary]:
-    assert data.batches is not None
-    # In one walk, in which the rows are drawn that show how the model's distances are found.
-    spread = data.batches.plain.fold(_Spread) if how.scale in ("std", "range") else None
-    shown = data.batches.sample(ASKED_ROWS, seed=0)
+    batches, spread = batches_of(data), None
+    if data.batches is not None and how.scale in ("std", "range"):
+        # In one walk, in which the rows are drawn that show how the model's distances are found.
+        spread = batches.plain.fold(_Spread)
+    shown = batches.sample(SEARCHED_ROWS, seed=0)
     names = input_names(model, shown, how)
     columns = {n: shown.features[n] for n in names}
     some = {n: column[:_TRIAL_ROWS] for n, column in columns.items()}
@@ -100,12 +102,14 @@ def _by_model(data: AuditData, model: AuditedModel, how: Distances, seed: int) -
             f"by their content, stand for all {data.rows.rows_used:,}. Counts and p-value are those of the rows drawn."
         )
         return shown, replace(boundary, warnings=(*boundary.warnings, warning))
+    if data.batches is None:
+        return data, find_boundary(data, model, None, how, seed)
     moves = how
     if spread is not None:
         moving = find_ground(model, columns, how.categorical).moving
         moves = replace(how, scale=tuple(spread.unit(str(how.scale), moving).tolist()))
     # The model is asked here, so that it need not have decided before.
-    made, far = _records(data, data.batches.plain, partial(_model_distance, model, names, moves, seed))
+    made, far = _records(data, batches.plain, partial(_model_distance, model, names, moves, seed))
     measured = replace(trial, distance=far, decision=np.asarray(made.decision), towards=None)
     return made, _stated(data, priced(made, model_boundary(made, measured, how), how.cost))
 
