@@ -14,7 +14,7 @@ _FLAGS = {
         "outcome", "decision", "score", "model", "trust_pickle", "features", "weight", "weight_kind", "positive",
         "threshold", "continuous", "intersections", "missing", "reference", "metrics", "audits", "compare", "ratio",
         "margin", "alpha", "correction", "seed", "workers", "strata", "cluster", "survey_strata", "group_probability",
-        "table", "query", "memory",
+        "table", "query", "sheet", "memory",
     )
 } | {"groups": "--group", "cuts": "--cut", "period": "--by", "n_resamples": "--resamples"}  # fmt: skip
 # Names that are spelled otherwise on the command line, and that no sentence uses for a column.
