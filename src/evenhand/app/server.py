@@ -37,7 +37,7 @@ def serve(folder: Path, *, port: int, limit: int, browser: bool, say: Callable[[
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((_ADDRESS, port))
-            listening.listen()  # before the address is told: who comes early waits
+            listening.listen()  # before anybody is told: a browser that comes at once waits and is not refused
         except OSError as error:
             raise UsageError(
                 f"Port {port} cannot be used: {error.strerror or error}. Name another with `--port`, or none."
