@@ -25,15 +25,8 @@ ROLES = {
     "none": "not used",
 }
 _SINGLE = ("decision", "outcome", "score", "weight", "cluster")
-# Margins that are offered, in words about people.
-MARGIN_WORDS = {
-    "none": "No margin: any difference that is shown counts.",
-    "0.02": "2 points: 2 more of 100.",
-    "0.05": "5 points: 5 more of 100.",
-    "0.1": "10 points: 10 more of 100.",
-    "four-fifths": "Four fifths: where 100 of one group are chosen, at least 80 of the other.",
-    "own": "Another number of points.",
-}
+# Margins that are offered.
+MARGINS = ("none", "0.02", "0.05", "0.1", "four-fifths", "own")
 REFERENCES = {
     "": "the largest group",
     "highest": "the group with the highest rate",
@@ -189,14 +182,19 @@ def _features(form: Form, proposal: Proposal) -> list[str]:
     return asked
 
 
+def margin_of(word: str) -> float | str | None:
+    """Return a margin that is offered as a plan takes it."""
+    return None if word == "none" else word if word == "four-fifths" else float(word)
+
+
 def _margin(form: Form) -> float | str | None:
-    word = _one_of(form.text("margin") or "none", MARGIN_WORDS, "The margin")
+    word = _one_of(form.text("margin") or "none", MARGINS, "The margin")
     if word == "own":
         points = _number(form.text("own_margin"), "Your own margin in points")
         if not 0 < points < 100:
             raise UsageError(f"Your own margin is {points:g} points; it must lie between 0 and 100.")
         return points / 100
-    return None if word == "none" else word if word == "four-fifths" else float(word)
+    return margin_of(word)
 
 
 def _one_of(value: str, allowed: Sequence[str] | dict[str, str], what: str) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from evenhand.app.answers import MARGIN_WORDS, MISSING, REFERENCES, ROLES, WEIGHTS, labels_of
+from evenhand.app.answers import MARGINS, MISSING, REFERENCES, ROLES, WEIGHTS, labels_of, margin_of
 from evenhand.app.drafts import Draft
 from evenhand.app.uploads import MODELS, Form
 from evenhand.audits.registry import AUDITS
 from evenhand.intake.roles import ProposedColumn
+from evenhand.sizing import margin_in_people
 
 _FEW = 5  # numbers that are groups as they are
 _USED = ("decision", "outcome", "score", "group", "weight", "cluster")
@@ -41,7 +42,7 @@ def columns_content(draft: Draft) -> dict[str, Any]:
         "used": [column for column in columns if column.used],
         "others": [column for column in columns if not column.used],
         "roles": ROLES,
-        "margins": MARGIN_WORDS,
+        "margins": {word: _margin_words(word) for word in MARGINS},
         "margin": form.text("margin") or "none",
         "audits": AUDITS,
         "ticked": form.fields.get("audit", []) if begun else list(AUDITS),
@@ -52,6 +53,10 @@ def columns_content(draft: Draft) -> dict[str, Any]:
         "said": form.text,
         "models": ",".join(MODELS),
     }
+
+
+def _margin_words(word: str) -> str:
+    return "Another number of points." if word == "own" else margin_in_people(margin_of(word))
 
 
 def _shown(form: Form, begun: bool, place: int, column: ProposedColumn) -> Shown:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from evenhand.errors import EvenhandError
 from evenhand.intake import AuditData
 from evenhand.plan import Plan
+from evenhand.sizing import prospects
 from evenhand.summaries import group_sizes
 
 
@@ -18,4 +20,23 @@ def preview_of(plan: Plan, data: AuditData) -> dict[str, Any]:
         "notes": [*data.notes, *plan.notes],
         "groups": {a.name: dict(zip(a.labels, map(int, group_sizes(data, a)), strict=True)) for a in data.attributes},
         "audits": list(plan.audits),
+        **_ahead(plan, data),
     }
+
+
+def _ahead(plan: Plan, data: AuditData) -> dict[str, Any]:
+    """Say which differences between groups would probably be found; nothing where groups are not compared."""
+    if "group" not in plan.audits:
+        return {"sentences": [], "cells": [], "each": []}
+    try:
+        ahead = prospects(
+            data,
+            plan.group.get("metrics"),
+            margin=plan.group.get("margin"),
+            alpha=plan.alpha,
+            reference=plan.reference or None,
+        )
+    except EvenhandError as error:
+        return {"sentences": [f"What these rows can show could not be worked out. {error}"], "cells": [], "each": []}
+    each = [{"sentence": one.sentence, "says": one.says} for one in ahead.comparisons]
+    return {"sentences": list(ahead.sentences), "cells": [list(row) for row in ahead.cells()], "each": each}
