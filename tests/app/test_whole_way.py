@@ -79,7 +79,7 @@ def test_what_does_not_fit_together_is_said_in_one_sentence(client, decisions, c
 
 def test_what_the_library_says_of_the_rows_is_shown_above_the_columns(client):
     place = client.upload(b"sex,approved,repaid\n" + b"F,yes,1\nF,no,0\n" * 30)
-    assert client.confirm(place).status == 303
+    assert client.confirm(place, **{"role-0": "group"}).status == 303
     assert client.until_ended(place) == "failed"
     assert client.get(f"{place}/check").place == place
     page = client.get(place).text

@@ -7,7 +7,7 @@ from typing import Any
 from evenhand.errors import EvenhandError
 from evenhand.intake import AuditData
 from evenhand.plan import Plan
-from evenhand.sizing import prospects
+from evenhand.sizing import Prospects, prospects
 from evenhand.summaries import group_sizes
 
 
@@ -27,7 +27,7 @@ def preview_of(plan: Plan, data: AuditData) -> dict[str, Any]:
 def _ahead(plan: Plan, data: AuditData) -> dict[str, Any]:
     """Say which differences between groups would probably be found; nothing where groups are not compared."""
     if "group" not in plan.audits:
-        return {"sentences": [], "cells": [], "each": []}
+        return {"sentences": [], "measures": []}
     try:
         ahead = prospects(
             data,
@@ -37,6 +37,24 @@ def _ahead(plan: Plan, data: AuditData) -> dict[str, Any]:
             reference=plan.reference or None,
         )
     except EvenhandError as error:
-        return {"sentences": [f"What these rows can show could not be worked out. {error}"], "cells": [], "each": []}
-    each = [{"sentence": one.sentence, "says": one.says} for one in ahead.comparisons]
-    return {"sentences": list(ahead.sentences), "cells": [list(row) for row in ahead.cells()], "each": each}
+        return {"sentences": [f"What these rows can show could not be worked out. {error}"], "measures": []}
+    return {"sentences": list(ahead.sentences), "measures": _by_measure(ahead)}
+
+
+def _by_measure(ahead: Prospects) -> list[dict[str, Any]]:
+    """Return the comparisons under the measure that they are about."""
+    measures: dict[str, dict[str, Any]] = {}
+    for one, cells in zip(ahead.comparisons, ahead.cells()[1:], strict=True):
+        measure = measures.setdefault(one.measure, {"measure": one.measure, "says": one.says, "rows": []})
+        found, *within = cells[5:]
+        measure["rows"].append(
+            {
+                "group": one.group,
+                "reference": one.reference,
+                "people": [one.people, one.reference_people],
+                "found": found,
+                "within": within[0] if within else None,
+                "sentence": one.sentence,
+            }
+        )
+    return list(measures.values())
