@@ -87,6 +87,17 @@ def test_what_the_library_says_of_the_rows_is_shown_above_the_columns(client):
     assert "Column <code>sex</code> has 1 group" in page
 
 
+def test_a_message_calls_an_upload_as_the_person_does(client, decisions):
+    """Of what is held under a name of our own, no message tells the name."""
+    place = client.upload(decisions)
+    fields = [*client.fields(place), ("confirmed", "yes")]
+    assert client.post(place, fields, [("model", "credit.onnx", b"no model")]).status == 303
+    assert client.until_ended(place) == "failed"
+    problem = client.get(place).text.partition('id="problem"')[2].partition("</div>")[0]
+    assert "credit.onnx" in problem
+    assert ".server-" not in problem
+
+
 def test_before_the_audit_it_is_said_what_the_rows_can_show(client, decisions):
     place = client.upload(decisions)
     assert client.confirm(place).status == 303
@@ -94,6 +105,7 @@ def test_before_the_audit_it_is_said_what_the_rows_can_show(client, decisions):
     page = client.get(f"{place}/check").text
     assert "1,200 of 1,200 rows can be used." in page
     assert "would probably be found" in page
+    assert "<code>approved</code>: <code>granted</code> counts as 1" in page
     assert "the tail audit, which needs a model and none was given" in page
 
 

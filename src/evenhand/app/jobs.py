@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,8 @@ class Jobs:
         """Say how far the work in a folder is, also when another server has started it."""
         process = self._processes.get(folder)
         ended = process is not None and process.poll() is not None  # asked before its answer is looked for
+        if ended and process is not None and process.stdin is not None:
+            process.stdin.close()
         outcome = stored(folder / OUTCOME)
         if outcome:
             return State(word=str(outcome["word"]), sentence=str(outcome["sentence"]), progress=_lines(folder))
@@ -107,11 +110,9 @@ class Jobs:
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
     """End a process and those that it has started, and wait until it is gone."""
-    if process.poll() is None:
-        if sys.platform == "win32":
-            process.kill()
-        else:
-            os.killpg(process.pid, signal.SIGKILL)
+    with suppress(ProcessLookupError):  # it may end by itself at this moment
+        if process.poll() is None:
+            process.kill() if sys.platform == "win32" else os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     if process.stdin is not None:
         process.stdin.close()

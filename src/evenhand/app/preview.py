@@ -17,7 +17,8 @@ def preview_of(plan: Plan, data: AuditData) -> dict[str, Any]:
         "rows_in": data.rows.rows_in,
         "rows_used": data.rows.rows_used,
         "dropped": dict(data.rows.dropped),
-        "notes": [*data.notes, *plan.notes],
+        "notes": list(data.notes),
+        "left_out": list(plan.notes),
         "groups": {a.name: dict(zip(a.labels, map(int, group_sizes(data, a)), strict=True)) for a in data.attributes},
         "audits": list(plan.audits),
         **_ahead(plan, data),
@@ -51,7 +52,7 @@ def _by_measure(ahead: Prospects) -> list[dict[str, Any]]:
             {
                 "group": one.group,
                 "reference": one.reference,
-                "people": [one.people, one.reference_people],
+                "people": one.people,
                 "found": found,
                 "within": within[0] if within else None,
                 "sentence": one.sentence,

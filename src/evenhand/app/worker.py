@@ -57,7 +57,16 @@ def main(verb: str, folder: Path) -> None:
             "Something went wrong that Evenhand does not know. It is a mistake of the program, not yours. What "
             f"happened stands in `{folder / LOG}`."
         )
-    written_json({"word": word, "sentence": printable(sentence)}, folder / OUTCOME)
+    written_json({"word": word, "sentence": printable(_renamed(sentence, request))}, folder / OUTCOME)
+
+
+def _renamed(sentence: str, request: Mapping[str, Any]) -> str:
+    """Call files as a person does, not as the copies that are held of them are called."""
+    named = {request["source"]: request["file"], request["model"]: request["plan"]["data"].get("model")}
+    for path, name in named.items():
+        if path is not None and Path(path).name != name:
+            sentence = sentence.replace(path, name).replace(Path(path).name, name)
+    return sentence
 
 
 def _end_with_server() -> None:
