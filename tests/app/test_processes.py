@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import sys
 import time
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -119,6 +121,26 @@ def test_it_listens_on_the_loopback_address_only(client):
     lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     listening = {line[1] for line in lines if line[3] == "0A" and line[1].endswith(f":{client.port:04X}")}
     assert listening == {f"0100007F:{client.port:04X}"}
+
+
+def test_the_browser_is_started_with_a_private_file_and_not_with_the_token(tmp_path):
+    """Other users of the machine see with which words a program was started."""
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\nprintf "%s" "$1" > {tmp_path / "seen"}\n')
+    browser.chmod(0o700)
+    command_line = [sys.executable, "-m", "evenhand", "app", "--folder", str(tmp_path / "runs")]
+    environment = {**os.environ, "BROWSER": f"{browser} %s"}
+    with subprocess.Popen(command_line, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        address = process.stdout.readline().split()[-1]
+        _until(lambda: (tmp_path / "seen").exists() and (tmp_path / "seen").read_text())
+        opened = (tmp_path / "seen").read_text()
+        file = Path(opened.removeprefix("file://"))
+        assert opened.startswith("file:///")
+        assert urlsplit(address).path.strip("/") not in opened
+        assert f"url={address}" in file.read_text()
+        assert file.stat().st_mode & 0o077 == 0
+        process.terminate()
+    assert not file.exists()
 
 
 def test_a_port_that_is_taken_is_said(tmp_path, capsys):

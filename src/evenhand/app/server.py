@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import secrets
 import socket
+import threading
 import webbrowser
 from collections.abc import Callable
+from html import escape
 from pathlib import Path
 
 import uvicorn
@@ -44,7 +46,8 @@ def serve(folder: Path, *, port: int, limit: int, browser: bool, say: Callable[[
             ) from error
         port = listening.getsockname()[1]
         token = secrets.token_urlsafe(32)
-        site = Site(Folders(folder), token=token, port=port, limit=limit)
+        folders = Folders(folder)
+        site = Site(folders, token=token, port=port, limit=limit)
         config = uvicorn.Config(
             site.application,
             log_level="error",
@@ -59,5 +62,24 @@ def serve(folder: Path, *, port: int, limit: int, browser: bool, say: Callable[[
         say(f"Evenhand runs at {address}")
         say(f"Only this machine can open it. Runs are kept in {folder}. Press Ctrl+C to end it.")
         if browser:
-            webbrowser.open(address)
+            say("If no browser opens, open this address in yours.")
+            opening = open_file(folders.private, address).as_uri()
+            threading.Thread(target=webbrowser.open, args=(opening,), daemon=True).start()  # some wait for their end
         uvicorn.Server(config).run(sockets=[listening])
+
+
+def open_file(private: Path, address: str) -> Path:
+    """Write a page that leads to an address, for this user alone.
+
+    What a program is started with can be seen by every user of the machine, and the address holds the token: so the
+    browser is started with the name of this file.
+    """
+    path = private / "open.html"
+    path.touch(mode=0o600)
+    target = escape(address)
+    path.write_text(
+        f'<!doctype html><meta charset="utf-8"><title>Evenhand</title><meta name="referrer" content="no-referrer">'
+        f'<meta http-equiv="refresh" content="0; url={target}"><a href="{target}">Open Evenhand</a>\n',
+        encoding="utf-8",
+    )
+    return path
