@@ -122,6 +122,18 @@ def test_a_named_path_is_read_where_it_is(client, decisions, tmp_path):
     assert "There is no file" in wrong.text
 
 
+def test_a_group_that_others_are_compared_with_can_be_chosen(client, decisions):
+    place = client.upload(decisions)
+    page = client.get(place).text
+    offered = page.partition('name="reference-0"')[2].partition("</select>")[0]
+    label = offered.index(">Female<") > offered.index(">Male<")
+    client.confirm(place, **{"reference-0": str(int(label)), "reference": "rest", "audit": "group"})
+    assert client.until_ended(place) == "finished", client.get(place).text
+    shown = client.get(f"{place}/check").text
+    assert "sex=Male <span" in shown
+    assert "and sex=Female</span>" in shown
+
+
 @pytest.mark.parametrize("called", ["decisions.xlsx", "decisions.parquet"])
 def test_other_forms_of_a_table_are_read(client, decisions, tmp_path, called):
     import pandas as pd

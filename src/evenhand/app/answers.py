@@ -114,7 +114,7 @@ def chosen(form: Form, proposal: Proposal, *, file: str, model: str | None) -> C
         audits=audits,
         alpha=_number(form.text("alpha") or "5", "The error rate in percent") / 100,
         seed=_whole(form.text("seed") or "0", "The seed"),
-        reference=_one_of(form.text("reference"), REFERENCES, "What groups are compared with") or None,
+        reference=_reference(form, proposal, roles["group"]),
         data=data,
         group={} if margin is None else {"margin": margin},
     )
@@ -157,9 +157,22 @@ def _favourable(form: Form, proposal: Proposal, data: dict[str, Any]) -> dict[st
 
 
 def labels_of(column: ProposedColumn) -> tuple[str, ...]:
-    """Return the labels of a column that can be an outcome or a decision, nothing where they are too many."""
+    """Return the labels of a column among which one can be chosen, nothing where they are too many."""
     few = column.distinct == len(column.values) and column.distinct > 1
     return column.labels or (tuple(value for value, _ in column.values) if few else ())
+
+
+def _reference(form: Form, proposal: Proposal, groups: Sequence[str]) -> dict[str, str] | str | None:
+    """Return with whom groups are compared: a label of its own for a column, or what is chosen for all."""
+    word = _one_of(form.text("reference"), REFERENCES, "What groups are compared with")
+    chosen = {}
+    for place, column in enumerate(proposal.columns):
+        answer, labels = form.text(f"reference-{place}"), labels_of(column)
+        if column.name in groups and answer.isdecimal() and int(answer) < len(labels):
+            chosen[column.name] = labels[int(answer)]
+    if not chosen:
+        return word or None
+    return {**(dict.fromkeys(groups, word) if word else {}), **chosen}
 
 
 def _cuts(form: Form, proposal: Proposal, groups: Sequence[str]) -> dict[str, list[float]]:

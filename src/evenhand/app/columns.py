@@ -25,6 +25,7 @@ class Shown:
     labels: tuple[str, ...]
     role: str  # as chosen, or as proposed
     favourable: str  # the place of the favourable label, empty where nothing is chosen or proposed
+    reference: str  # the place of the label that others are compared with, empty for what is chosen for all
     cuts: str | None  # where a number is cut into groups; None for what is no number with many values
 
     @property
@@ -72,5 +73,6 @@ def _shown(form: Form, begun: bool, place: int, column: ProposedColumn) -> Shown
         labels=labels,
         role=form.text(f"role-{place}") or column.role,
         favourable=label,
+        reference=form.text(f"reference-{place}"),
         cuts=cuts if many or column.cuts else None,
     )

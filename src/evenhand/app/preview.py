@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from evenhand.audits.reference import WORDS
 from evenhand.errors import EvenhandError
 from evenhand.intake import AuditData
 from evenhand.plan import Plan
@@ -29,17 +31,22 @@ def _ahead(plan: Plan, data: AuditData) -> dict[str, Any]:
     """Say which differences between groups would probably be found; nothing where groups are not compared."""
     if "group" not in plan.audits:
         return {"sentences": [], "measures": []}
+    named = plan.reference if isinstance(plan.reference, Mapping) else {}
+    labels = {name: label for name, label in named.items() if label not in WORDS}
     try:
         ahead = prospects(
             data,
             plan.group.get("metrics"),
             margin=plan.group.get("margin"),
             alpha=plan.alpha,
-            reference=plan.reference or None,
+            reference=labels or None,
         )
     except EvenhandError as error:
         return {"sentences": [f"What these rows can show could not be worked out. {error}"], "measures": []}
-    return {"sentences": list(ahead.sentences), "measures": _by_measure(ahead)}
+    sentences = list(ahead.sentences)
+    if labels != plan.reference and plan.reference:
+        sentences.append("The sizes below are for a comparison with the largest group where no other one is named.")
+    return {"sentences": sentences, "measures": _by_measure(ahead)}
 
 
 def _by_measure(ahead: Prospects) -> list[dict[str, Any]]:

@@ -42,9 +42,9 @@ addEventListener("pageshow", (event) => {
   if (event.persisted) location.reload(); // come back to: what was sent before may be outdated
 });
 
-// Ask for the favourable value only of the decision and the outcome, and for cuts only of a group.
+// Ask for the favourable value only of the decision and the outcome, and for cuts and a reference only of a group.
 document.querySelectorAll("select[data-role]").forEach((select) => {
-  const asked = { favourable: ["decision", "outcome"], cuts: ["group"] };
+  const asked = { favourable: ["decision", "outcome"], cuts: ["group"], reference: ["group"] };
   for (const [name, roles] of Object.entries(asked)) {
     const place = document.querySelector(`[data-${name}="${select.dataset.role}"]`);
     if (!place) continue;
