@@ -300,7 +300,7 @@ def _reference(key: str, value: Any) -> dict[str, str] | str:
 
 
 # What is said of the source beside it, and never by a plan: a plan may come from a stranger, and a query reads files.
-_OF_SOURCE = ("source", "table", "query", "memory", "progress", "rows", "score_bins")
+_OF_SOURCE = ("source", "table", "query", "sheet", "memory", "progress", "rows", "score_bins")
 
 
 def _data(key: str, value: Any) -> dict[str, Any]:

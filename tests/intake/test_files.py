@@ -103,7 +103,8 @@ PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
         ("a.parquet", GOOD.encode(), "File `a.parquet` cannot be read as a table"),
         ("a.arrow", PNG * 20, "File `a.arrow` is not an Arrow table"),
         ("a.arrow", b"", "File `a.arrow` is"),
-        ("a.xlsx", PNG, r"File `a.xlsx` has the extension `.xlsx`; allowed are .csv"),
+        ("a.xlsx", PNG, r"File `a.xlsx` is not a whole Excel workbook"),
+        ("a.xls", PNG, r"File `a.xls` has the extension `.xls`; allowed are .csv"),
         ("a", GOOD.encode(), "File `a` has the extension ``; allowed"),
         (
             "a.csv",

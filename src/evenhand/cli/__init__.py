@@ -18,6 +18,7 @@ from evenhand.results import printable
 
 # Each command with its module, loaded when the command is called, and what the list of commands says of it.
 _COMMANDS = {
+    "app": ("evenhand.cli.app", "Audit in the browser, on this machine alone."),
     "audit": ("evenhand.cli.audit", "Audit a file of decisions."),
     "compare": ("evenhand.cli.compare", "Compare two models, or two finished runs."),
     "datasets": ("evenhand.cli.datasets", "List the data sets that Evenhand knows."),

@@ -19,11 +19,18 @@ from evenhand.errors import UsageError
 from evenhand.intake.memory import bytes_of, size_text
 
 # What a stream begins with, and the ending of the file that it becomes; everything else is text.
-_BEGINNINGS = ((b"PAR1", ".parquet"), (b"ARROW1", ".arrow"), (b"\xff\xff\xff\xff", ".arrow"), (b"\x1f\x8b", ".csv.gz"))
+_BEGINNINGS = (
+    (b"PAR1", ".parquet"),
+    (b"ARROW1", ".arrow"),
+    (b"\xff\xff\xff\xff", ".arrow"),
+    (b"\x1f\x8b", ".csv.gz"),
+    (b"PK\x03\x04", ".xlsx"),
+)
 
 _OPTIONS = (
     click.option("--table", help="Table of a DuckDB database."),
     click.option("--query", help="One SELECT, in place of a table of a DuckDB database."),
+    click.option("--sheet", help="Sheet of an Excel workbook.  [default: the first visible one]"),
     click.option("--memory", metavar="SIZE", help="What reading may take, such as 2GB; the rest goes to the disk."),
     click.option("--spark", metavar="MASTER", help="Let Spark read FILE, a table or a path: local[2], yarn, sc://…"),
     click.option("--spark-conf", multiple=True, metavar="KEY=VALUE", help="Setting of Spark; may be repeated."),
@@ -52,26 +59,26 @@ def source_of(files: Sequence[str | Path], words: Mapping[str, Any]) -> tuple[An
     source : object
         Paths, or a frame of Spark. What is held for it is let go when the command ends.
     said : dict
-        Table, query and memory.
+        Table, query, sheet and memory.
     """
-    said = {key: words[key] for key in ("table", "query", "memory") if words[key] is not None}
+    said = {key: words[key] for key in ("table", "query", "sheet", "memory") if words[key] is not None}
     allowed = bytes_of(words["memory"])
     if allowed is not None:
         click.get_current_context().call_on_close(partial(_say_peak, allowed))
-    named = "table" in said or "query" in said
+    named = any(key in said for key in ("table", "query", "sheet"))
     if words["spark"] is not None:
         if "memory" in said:
             raise UsageError(
                 "`--memory` is for files and databases; Spark has its own: `--spark-conf spark.driver.memory=2g`."
             )
         if named or len(files) != 1:
-            raise UsageError("With `--spark` name one table or path, and neither `--table` nor `--query`.")
+            raise UsageError("With `--spark` name one table or path, and none of `--table`, `--query` and `--sheet`.")
         return click.get_current_context().with_resource(spark_frame(str(files[0]), words)), {}
     if words["spark_conf"]:
         raise UsageError("`--spark-conf` is for Spark; name its master with `--spark`.")
     if "-" not in map(str, files):
         return list(files) if len(files) > 1 else files[0], said
-    if len(files) > 1 or named:
+    if len(files) > 1 or "table" in said or "query" in said:
         raise UsageError("Standard input (`-`) is the whole table; name no other file, table or query beside it.")
     return click.get_current_context().with_resource(_held(sys.stdin.buffer)), said
 

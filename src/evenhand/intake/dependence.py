@@ -59,13 +59,32 @@ def identifier_names(names: Sequence[str], options: Options) -> list[str]:
     >>> identifier_names(["y", "personId", "customer_no", "width", "age"], options)
     ['personId', 'customer_no']
     """
-    people = []
-    for name in names if options.cluster is None else ():
-        plain = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.strip())
-        plain = re.sub(r"[\s.\-]+", "_", plain).casefold()
-        if name not in options.results and _IDENTIFIERS.search(plain):
-            people.append(name)
+    candidates = names if options.cluster is None else ()
+    people = [name for name in candidates if name not in options.results and names_people(name)]
     return people[:MOST_CANDIDATES]
+
+
+def names_people(name: str) -> bool:
+    """Say whether a column's own name says that its values tell people apart.
+
+    Examples
+    --------
+    >>> names_people("Customer No."), names_people("personId"), names_people("width")
+    (True, True, False)
+    """
+    return _IDENTIFIERS.search("_".join(words_of(name))) is not None
+
+
+def words_of(name: str) -> list[str]:
+    """Return the words of a column's name in small letters, however they are joined.
+
+    Examples
+    --------
+    >>> words_of("nativeCountry"), words_of("marital-status"), words_of(" Y_true ")
+    (['native', 'country'], ['marital', 'status'], ['y', 'true'])
+    """
+    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.strip())
+    return [word for word in re.split(r"[\s._\-]+", apart.casefold()) if word]
 
 
 def identifier_note(name: str, rows: int, people: int) -> str | None:

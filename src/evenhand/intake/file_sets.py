@@ -15,9 +15,11 @@ from evenhand.intake.wording import listing
 TEXT = (".csv", ".tsv", ".txt")
 ARROW = (".arrow", ".feather", ".ipc")
 PARQUET = (".parquet", ".pq")
-_FORMS = {suffix: form for form, known in (("text", TEXT), ("arrow", ARROW), ("parquet", PARQUET)) for suffix in known}
-_SHOWN = {"text": "CSV", "arrow": "Arrow", "parquet": "Parquet"}
-_ALLOWED = ".csv, .tsv (also .gz), .parquet, .arrow, .feather"
+WORKBOOK = (".xlsx", ".xlsm")
+_ENDINGS = {"text": TEXT, "arrow": ARROW, "parquet": PARQUET, "workbook": WORKBOOK}
+_FORMS = {suffix: form for form, known in _ENDINGS.items() for suffix in known}
+_SHOWN = {"text": "CSV", "arrow": "Arrow", "parquet": "Parquet", "workbook": "Excel"}
+_ALLOWED = ".csv, .tsv (also .gz), .parquet, .arrow, .feather, .xlsx"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +27,7 @@ class FileSet:
     """Files of one form that together hold one table."""
 
     name: str  # as messages call it, such as "File `a.csv`"
-    form: str  # one of "text", "parquet", "arrow"
+    form: str  # one of "text", "parquet", "arrow", "workbook"
     paths: tuple[Path, ...]  # the parts, in the order of their names
     partitions: tuple[str, ...] = ()  # columns that stand in the names of folders, as in `year=2024/part.parquet`
 

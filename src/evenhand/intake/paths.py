@@ -49,7 +49,7 @@ def file_table(files: FileSet, options: Options, progress: Tell | None = None) -
     """
     if files.form == "arrow":
         return _arrow_table(files, options)
-    with _connection(files, options) as connection, looked_at(connection, progress):
+    with engine_for(files, options.memory) as connection, looked_at(connection, progress):
         return (_parquet_table if files.form == "parquet" else _text_table)(connection, files, options)
 
 
@@ -238,7 +238,7 @@ def _quoted(name: str) -> str:
 
 def _one_header(files: FileSet, options: Options) -> tuple[list[str], str]:
     """Return the names and the separator that all parts share."""
-    (names, separator), *others = [_header(path, options) for path in files.paths]
+    (names, separator), *others = [header_of(path, options.columns) for path in files.paths]
     for path, (other, mark) in zip(files.paths[1:], others, strict=True):
         if other != names or mark != separator:
             what = "the same columns in another order" if sorted(other) == sorted(names) else listing(other)
@@ -250,7 +250,8 @@ def _one_header(files: FileSet, options: Options) -> tuple[list[str], str]:
     return names, separator
 
 
-def _header(path: Path, options: Options) -> tuple[list[str], str]:
+def header_of(path: Path, wanted: Sequence[str] = ()) -> tuple[list[str], str]:
+    """Return the names in a text file's first line and what separates them, in favour of names that are wanted."""
     try:
         with _opened(path) as file:
             head = file.read(1 << 16)
@@ -271,8 +272,7 @@ def _header(path: Path, options: Options) -> tuple[list[str], str]:
         raise DataError(f"File `{path.name}` is empty; a header and rows are needed.")
     tab = path.name.lower().removesuffix(".gz").endswith(".tsv")
     parsed = {sep: _first_record(lines, sep) for sep in (("\t",) if tab else _SEPARATORS)}
-    wanted = set(options.columns)
-    best = max(parsed, key=lambda sep: (len(wanted & set(parsed[sep])), len(parsed[sep])))
+    best = max(parsed, key=lambda sep: (len({*wanted} & set(parsed[sep])), len(parsed[sep])))
     return parsed[best], best
 
 
@@ -303,7 +303,7 @@ def _arrow_table(files: FileSet, options: Options) -> Table:
             f"{files.name} is Arrow, which is read whole: {size_text(size)} do not fit into `memory=` of "
             f"{size_text(options.memory)}. Write it as Parquet, or allow more."
         )
-    parts = [_one_arrow(files.called(path), path) for path in files.paths]
+    parts = [arrow_file(files.called(path), path) for path in files.paths]
     for path, part in zip(files.paths, parts, strict=True):
         check_columns(options, part.column_names)
         if set(part.column_names) != set(parts[0].column_names):
@@ -318,14 +318,14 @@ def _arrow_table(files: FileSet, options: Options) -> Table:
     if wants_cells(options, table.num_rows):
         needed = table.select(list(options.columns))
         safe = {name: f"c{i}" for i, name in enumerate(options.columns)}
-        with _connection(files, options) as connection:
+        with engine_for(files, options.memory) as connection:
             relation = connection.from_arrow(needed.rename_columns(list(safe.values())))
             engine = DuckEngine(relation, safe)
             return engine_cells(engine, options).noted(repeated_identifiers(engine, options.columns, options))
     return frame_table(table, options)
 
 
-def _one_arrow(name: str, path: Path) -> Any:
+def arrow_file(name: str, path: Path) -> Any:
     """Return the whole table of an Arrow file, a stream or an old Feather file, checked."""
     import pyarrow
     import pyarrow.feather
@@ -348,23 +348,23 @@ def _one_arrow(name: str, path: Path) -> Any:
 
 
 @contextmanager
-def _connection(files: FileSet, options: Options) -> Iterator[Any]:
+def engine_for(files: FileSet, memory: int | None = None) -> Iterator[Any]:
     """Open a private DuckDB and turn its complaints about the files into one sentence.
 
     It is closed when nothing holds it any more: batches may be read from it later.
     """
     import duckdb
 
-    connection = open_duckdb(options.memory)
+    connection = open_duckdb(memory)
     try:
         yield connection
     except duckdb.Error as error:
         for path in files.paths if files.form == "text" else ():
             if not _is_utf8(path):
                 raise _encoding_error(path) from None
-        if isinstance(error, duckdb.OutOfMemoryException) and options.memory is not None:
+        if isinstance(error, duckdb.OutOfMemoryException) and memory is not None:
             raise DataError(
-                f"{files.name} cannot be added up within `memory=` of {size_text(options.memory)}, even with the disk. "
+                f"{files.name} cannot be added up within `memory=` of {size_text(memory)}, even with the disk. "
                 "Allow more, or name fewer groups."
             ) from None
         raise DataError(f"{files.name} cannot be read as a table: {_sentence(error)}") from None

@@ -22,6 +22,7 @@ from evenhand.intake.options import Intersections, Options, check_columns, make_
 from evenhand.intake.paths import file_table, wants_batches, wants_cells
 from evenhand.intake.progress import Tell
 from evenhand.intake.records import Table
+from evenhand.intake.workbooks import one_workbook, workbook_table
 
 
 def read(
@@ -49,6 +50,7 @@ def read(
     score_bins: int = 4096,
     table: str | None = None,
     query: str | None = None,
+    sheet: str | None = None,
     memory: str | int | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> AuditData:
@@ -57,11 +59,10 @@ def read(
     Parameters
     ----------
     source : path, list of paths, frame, relation or mapping
-        A CSV, TSV (also gzipped), Parquet or Arrow file; a folder or a pattern such as ``"loans/*.parquet"`` of them,
-        also with columns in the names of folders (``year=2024``); a DuckDB database; a Delta or Iceberg table; a
-        pandas, polars (eager or lazy) or pyarrow
-        table; a DuckDB relation or a PySpark DataFrame, which are added up where they are; or a
-        mapping of names to arrays. It is never changed.
+        A CSV, TSV (also gzipped), Parquet, Arrow or Excel (.xlsx) file; a folder or a pattern such as
+        ``"loans/*.parquet"`` of them, also with columns in the names of folders (``year=2024``); a DuckDB database; a
+        Delta or Iceberg table; a pandas, polars (eager or lazy) or pyarrow table; a DuckDB relation or a PySpark
+        DataFrame, which are added up where they are; or a mapping of names to arrays. It is never changed.
     outcome, decision, score : str, optional
         Columns with what happened, what was decided and the model's score. At least one is needed.
     groups : str or list of str
@@ -112,6 +113,9 @@ def read(
     table, query : str, optional
         Of a DuckDB database: the table to read, or one SELECT in place of it. The file is opened so that nothing can
         be written.
+    sheet : str, optional
+        Of an Excel workbook: the sheet to read, by default the first visible one. The first row holds the names.
+        Formulas are never calculated: the values that the spreadsheet program stored are read.
     memory : str or int, optional
         What reading may take, such as ``"2GB"``: DuckDB stays within it and puts the rest on the disk, and rows that
         would not fit are added up to cells, or read in batches. For files, databases and engines; by default DuckDB
@@ -142,9 +146,10 @@ def read(
         period=period, group_probability=group_probability, rows=rows, score_bins=score_bins, memory=memory,
     )  # fmt: skip
     if table is not None or query is not None or _names_database(source):
+        _no_sheet(sheet, f"`{source}`")
         with database_relation(_database(source), table, query, options.memory) as relation:
             return _data(_stored_table(relation, options), options)
-    return _data(_table(source, options, progress), options)
+    return _data(_table(source, options, sheet, progress), options)
 
 
 def _names_database(source: Any) -> bool:
@@ -181,19 +186,30 @@ def _with_batches(table: Table, options: Options) -> AuditData:
     )
 
 
-def _table(source: Any, options: Options, progress: Tell | None) -> Table:
+def _table(source: Any, options: Options, sheet: str | None, progress: Tell | None) -> Table:
     paths = [source] if isinstance(source, str | os.PathLike) else source
     if isinstance(paths, list | tuple) and paths and all(isinstance(path, str | os.PathLike) for path in paths):
-        return _path_table([Path(os.fspath(path)) for path in paths], options, progress)
+        return _path_table([Path(os.fspath(path)) for path in paths], options, sheet, progress)
+    _no_sheet(sheet, f"a {type(source).__name__}")
     engine = _engine(source, options)
     return frame_table(source, options) if engine is None else _engine_table(engine, options)
 
 
-def _path_table(paths: Sequence[Path], options: Options, progress: Tell | None) -> Table:
+def _path_table(paths: Sequence[Path], options: Options, sheet: str | None, progress: Tell | None) -> Table:
     kind = lake_kind(paths[0]) if len(paths) == 1 else None
     if kind is None:
-        return file_table(file_set(paths), options, progress)
+        files = file_set(paths)
+        if files.form == "workbook":
+            return workbook_table(one_workbook(files.name, files.paths), sheet, options)
+        _no_sheet(sheet, f"`{paths[0]}`")
+        return file_table(files, options, progress)
+    _no_sheet(sheet, f"`{paths[0]}`")
     return _stored_table(lake_relation(paths[0], kind, options.memory), options)
+
+
+def _no_sheet(sheet: str | None, shown: str) -> None:
+    if sheet is not None:
+        raise UsageError(f"`sheet` is for Excel workbooks (.xlsx), and {shown} is none; leave it out.")
 
 
 def _stored_table(relation: Any, options: Options) -> Table:
