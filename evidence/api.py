@@ -21,7 +21,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "docs" / "api"
 # Page: its title, what it holds, and the rooms of the package whose public names stand on it.
 PAGES = {
     "data": ("Data", "Files, frames and arrays become `AuditData`.", ("intake",)),
-    "audits": ("Audits", "Each audit alone, and several on one error rate.", ("audits", "run")),
+    "audits": ("Audits", "Each audit alone, and several on one error rate.", ("audits", "run", "predictions")),
     "results": ("Results", "What every audit returns, and files made of it.", ("results", "report", "sharing")),
     "metrics": ("Metrics", "The catalogue, and metrics of your own.", ("metrics",)),
     "planning": ("Plan and power", "What is asked, and what the rows can show.", ("plan", "sizing")),
