@@ -230,6 +230,7 @@ def assert_same(contract: Contract, found: eh.AuditRun, expected: eh.AuditRun) -
 
 def test_the_table_holds_every_audit():
     offered = {name.removeprefix("audit_") for name in eh.__all__ if name.startswith("audit_")}
+    offered -= {"arrays"}  # a whole run from arrays
     assert {contract.audit for contract in TABLE.values()} == offered
 
 

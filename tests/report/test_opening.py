@@ -15,7 +15,7 @@ from evenhand.report.opening import not_shown_sentence, opening
 from evenhand.report.other_claims import individual_claim, projection_claim, proxy_claim, tail_claim
 from evenhand.report.people import People
 from evenhand.report.points import Compared
-from evenhand.results import Evidence, Interval, Verdict
+from evenhand.results import Evidence, Finding, Interval, Verdict
 
 # Counts of one group and of the reference: refused and approved among those who repaid, then among those who did not.
 _F, _M = (410, 590, 700, 100), (640, 1360, 1200, 400)
@@ -232,3 +232,30 @@ def test_the_rates_table_has_counts_and_units():
 def test_a_finding_without_numbers_still_has_a_sentence():
     finding = eh.Finding(audit="group", measure="fnr", groups=("g=a", "g=b"), estimate=0.1)
     assert str(group_claim(finding, Evidence(), People())).startswith("People with `g=a` who had the outcome `1`")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "margin", "said"),
+    [
+        (-0.012, 0.0331, None, "no difference is shown; more than 3.4 points more often and more than 1.2 points less"),
+        (0.0481, 0.1289, 0.1, "margin of 0.1 it lies; less than 4.8 points more often and more than 12.9 points more"),
+        (
+            -0.1289,
+            -0.0481,
+            0.1,
+            "margin of 0.1 it lies; less than 4.8 points less often and more than 12.9 points less",
+        ),
+        (0.0481, math.inf, None, "no difference is shown; less than 4.8 points more often is ruled out"),
+    ],
+)
+def test_what_is_ruled_out_is_outside_the_interval(low: float, high: float, margin: float | None, said: str) -> None:
+    finding = Finding(
+        audit="group",
+        measure="fnr",
+        groups=("sex=F", "sex=M"),
+        estimate=0.02,
+        interval=Interval(low=low, high=high, level=0.95, kind="score"),
+        margin=margin,
+        verdict=Verdict.INCONCLUSIVE,
+    )
+    assert said in not_shown_sentence(finding, Evidence(fact="", planning=""), People())

@@ -235,27 +235,32 @@ def _ruled_out(finding: Finding, evidence: Evidence) -> str:
     if interval is None or (math.isinf(interval.low) and math.isinf(interval.high)):
         return "no difference is shown and none is ruled out"
     at = f" (with {100 * interval.level:.4g} % confidence)"
+    lead = "no ratio other than 1 is shown" if is_ratio(finding.measure) else "no difference is shown"
+    if finding.margin:
+        lead = f"not shown on which side of the margin of {shown_margin(finding)} it lies"
     if is_ratio(finding.measure):
         ends = [f"below {interval.low:.2f}"] if interval.low > 0 else []
         ends += [f"above {interval.high:.2f}"] if math.isfinite(interval.high) else []
-        return f"no ratio other than 1 is shown; ratios {' or '.join(ends)} are ruled out{at}"
+        return f"{lead}; ratios {' or '.join(ends)} are ruled out{at}"
     rate = rate_words(metric_of(finding.measure), People()) is not None
-    high, low = (_outward(end, rate) for end in (interval.high, -interval.low))
-    if rate:
-        more = [f"more than {high} points more often"] if math.isfinite(interval.high) else []
-        less = [f"more than {low} points less often"] if math.isfinite(interval.low) else []
+    more, less = (" points more often", " points less often") if rate else (" higher", " lower")
+    low, high = interval.low, interval.high
+    if low > 0 or high < 0:  # both ends on one side
+        side, near, far = (more, low, high) if low > 0 else (less, -high, -low)
+        ends = [f"less than {_outward(near, rate, down=True)}{side}"]
+        ends += [f"more than {_outward(far, rate)}{side}"] if math.isfinite(far) else []
     else:
-        more = [f"more than {high} higher"] if math.isfinite(interval.high) else []
-        less = [f"more than {low} lower"] if math.isfinite(interval.low) else []
-    return f"no difference is shown; {' and '.join([*more, *less])} {'are' if more and less else 'is'} ruled out{at}"
+        ends = [f"more than {_outward(high, rate)}{more}"] if math.isfinite(high) else []
+        ends += [f"more than {_outward(-low, rate)}{less}"] if math.isfinite(low) else []
+    return f"{lead}; {' and '.join(ends)} {'are' if len(ends) > 1 else 'is'} ruled out{at}"
 
 
-def _outward(end: float, rate: bool) -> str:
+def _outward(end: float, rate: bool, *, down: bool = False) -> str:
     """Round an end of an interval away from what it leaves possible, so that no more is ruled out than was shown."""
-    if rate:
-        return f"{math.ceil(1000 * end - 1e-9) / 10:g}"
-    digits = 3 if abs(end) < 10 else 1
-    return f"{math.ceil(10**digits * end - 1e-9) / 10**digits:g}"
+    scale, digits = (100, 1) if rate else (1, 3 if abs(end) < 10 else 1)
+    step = 10**digits
+    rounded = math.floor(end * scale * step + 1e-9) if down else math.ceil(end * scale * step - 1e-9)
+    return f"{rounded / step:g}"
 
 
 def _detectable(evidence: Evidence, rate: bool) -> str:

@@ -1,8 +1,12 @@
-"""Numbers as a person reads them: points of 100, with as many digits as tell them apart and no more."""
+"""Numbers as a person reads them: points of 100, with as many digits as tell them apart and no more.
+
+The ends of an interval may have more digits than the values: one that is close to 0 must not be written as 0.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from evenhand.results import Interval
@@ -35,6 +39,10 @@ class Compared:
     >>> seen = Compared(first=0.478, second=0.3876, change=0.0904, interval=ends, scale=100, limits=(0.0,))
     >>> seen.size, seen.values, seen.between
     ('9', ('48', '39'), 'between 2 and 16')
+    >>> close = Interval(low=0.0031, high=0.2081, level=0.99, kind="score")
+    >>> seen = Compared(first=0.5084, second=0.4026, change=0.1058, interval=close, scale=100, limits=(0.0,))
+    >>> seen.size, seen.values, seen.between
+    ('11', ('51', '40'), 'between 0.3 and 20.8')
     """
 
     first: float
@@ -62,8 +70,8 @@ class Compared:
         if math.isinf(low) and math.isinf(high):
             return ""
         if math.isinf(high):
-            return f"at least {self._change(low)}"
-        return f"at most {self._change(high)}" if math.isinf(low) else f"between {self._between(low, high)}"
+            return f"at least {self._end(low)}"
+        return f"at most {self._end(high)}" if math.isinf(low) else f"between {self._end(low)} and {self._end(high)}"
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -73,18 +81,25 @@ class Compared:
         low, high = self.interval.low, self.interval.high
         return (-high, -low) if self.change < 0 and not self.ratio else (low, high)
 
-    def _between(self, low: float, high: float) -> str:
-        return f"{self._change(low)} and {self._change(high)}"
-
-    def _change(self, value: float) -> str:
-        digits = max(self._digits, 2) if self.ratio else self._digits
+    def _change(self, value: float, digits: int | None = None) -> str:
+        digits = self._digits if digits is None else digits
+        digits = max(digits, 2) if self.ratio else digits
         return f"{round(value * (1.0 if self.ratio else self.scale), digits) + 0.0:.{digits}f}"
+
+    def _end(self, value: float) -> str:
+        return self._change(value, self._fewest(self._ends_clear))
 
     @property
     def _digits(self) -> int:
-        """The fewest decimals with which the numbers contradict neither each other nor the limits."""
+        """The fewest decimals with which values and change contradict neither each other nor the limits."""
+        return self._fewest(self._clear)
+
+    def _fewest(self, clear: Callable[[int], bool]) -> int:
         fewest = 0 if self.scale == 100 else 2
-        return next((digits for digits in range(fewest, _MOST_DIGITS) if self._clear(digits)), _MOST_DIGITS)
+        return next((digits for digits in range(fewest, _MOST_DIGITS) if clear(digits)), _MOST_DIGITS)
+
+    def _ends_clear(self, digits: int) -> bool:
+        return self._on_their_sides(() if self.interval is None else (self.interval.low, self.interval.high), digits)
 
     def _clear(self, digits: int) -> bool:
         first, second = (round(value * self.scale, digits) for value in (self.first, self.second))
@@ -94,11 +109,13 @@ class Compared:
             shown = round(self.change * self.scale, digits)
             if not math.isclose(first - second, shown, abs_tol=10.0 ** -(digits + 3)):
                 return False
+        return self._on_their_sides((self.change,), digits)
+
+    def _on_their_sides(self, values: Sequence[float], digits: int) -> bool:
         scale, digits = (1.0, max(digits, 2)) if self.ratio else (self.scale, digits)
-        ends = () if self.interval is None else (self.interval.low, self.interval.high)
         return all(
             _side(round(value * scale, digits), round(limit * scale, digits)) == _side(value, limit)
-            for value in (self.change, *ends)
+            for value in values
             if math.isfinite(value)
             for limit in self.limits
         )
