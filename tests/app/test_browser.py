@@ -59,7 +59,7 @@ class Visit:
         for box in self.page.locator("input[name=audit]").all():
             box.set_checked(box.get_attribute("value") in audits)
         if title is not None:
-            self.page.get_by_text("More choices").click()
+            self.page.get_by_text("More choices", exact=True).click()
             self.page.get_by_label("Title of the report").fill(title)
         self.page.get_by_label("I have checked").check()
         self.button("Continue").click()
@@ -81,6 +81,7 @@ class Visit:
 
     def fits(self):
         """Nothing sticks out of the window: wide tables scroll inside their own frame."""
+        self.page.wait_for_load_state("load")  # while it loads, rows that the page will hide are still there
         wide = self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert wide == 0, self.page.url
 
