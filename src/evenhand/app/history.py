@@ -33,7 +33,7 @@ class Kept:
     begun: datetime
     draft: str  # where its choices were made
     state: State
-    summary: Mapping[str, Any]  # headline, tally, answers and rows of a finished run, else empty
+    summary: Mapping[str, Any]  # headline, tally, opening and rows of a finished run, else empty
 
     @property
     def when(self) -> str:

@@ -8,8 +8,8 @@ from evenhand.report.spreadsheet import xlsx_of
 
 def workbook(page: Document) -> bytes:
     """Return the findings of each audit and the tables about the data, one sheet each, after a sheet of sentences."""
-    about = [page.title, page.headline, *(block.text for block in page.summary if isinstance(block, Text))]
-    about += [answer for section in page.sections for answer in section.answers]
+    sentences = [block for block in (*page.opening, *page.summary) if isinstance(block, Text)]
+    about = [page.title, page.headline, *(sentence.text for sentence in sentences)]
     findings = [_titled(findings_table(section), f"{section.audit} findings") for section in page.sections]
     of_data = [block for block in page.data if isinstance(block, Table)]
     return xlsx_of([*findings, *of_data, page.tested, page.facts], about)

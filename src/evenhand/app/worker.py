@@ -124,7 +124,7 @@ def _audit(folder: Path, request: Mapping[str, Any], tell: Tell) -> None:
     summary = {
         "headline": page.headline,
         "tally": {str(verdict): number for verdict, number in page.tally.items()},
-        "answers": [{"question": s.question, "answers": list(s.answers)} for s in page.sections],
+        "opening": [{"kind": text.kind, "text": text.text} for text in page.opening],
         "rows": run.data["rows_used"],
     }
     written_json(summary, folder / "summary.json")
