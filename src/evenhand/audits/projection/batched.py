@@ -27,7 +27,7 @@ from evenhand.audits.projection.boundary import (
 )
 from evenhand.errors import DataError, UsageError
 from evenhand.intake import AuditData
-from evenhand.intake.batches import DRAWN_ROWS, Batches, batches_of
+from evenhand.intake.batches import Batches, batches_of
 from evenhand.intake.cells import first_places, joint_codes
 from evenhand.kernels.shared.value_bins import bin_places
 from evenhand.models import AuditedModel, audited_model
@@ -38,7 +38,7 @@ from evenhand.models.ground import find_ground
 EXACT_ROWS = 1 << 20
 DIGITS = 10  # of a distance where there are more rows
 _WAITING = 1 << 17  # records that wait before they are brought together
-SEARCHED_ROWS = DRAWN_ROWS  # from which a boundary is searched, at most
+SEARCHED_ROWS = 20_000  # from which a boundary is searched, at most
 _TRIAL_ROWS = 1_000  # that show how the distances of a model are found
 
 # From a batch to decisions and distances.
