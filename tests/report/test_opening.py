@@ -225,7 +225,7 @@ def test_names_of_strangers_stay_inert_in_the_opening(hostile_run):
 
 def test_the_rates_table_has_counts_and_units():
     chapter = compose(_loans(["fnr"])).chapters[0]
-    assert chapter.blocks[0].head[2] == "Were refused, of 100 who repaid (fnr)"
+    assert chapter.blocks[0].head[2] == "Were refused, of 100 people who repaid (fnr)"
     assert chapter.blocks[0].rows[0] == ("sex=F", 1800, "41.0 (410 of 1,000)")
 
 

@@ -32,7 +32,7 @@ CONFIG: dict[str, Any] = {
         "titleFontSize": 12,
         "titleFontWeight": "normal",
         "labelLimit": 170,
-        "labelOverlap": "greedy",
+        "labelOverlap": "parity",
         "labelSeparation": 8,
         "titlePadding": 8,
     },
