@@ -33,7 +33,7 @@ CONFIG: dict[str, Any] = {
         "titleFontWeight": "normal",
         "labelLimit": 170,
         "labelOverlap": "parity",
-        "labelSeparation": 8,
+        "labelSeparation": 5,
         "titlePadding": 8,
     },
     "axisY": {"titleAnchor": "end", "titleAngle": 0, "titleAlign": "left", "titleY": -10, "titleX": -30},
