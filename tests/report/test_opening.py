@@ -210,6 +210,7 @@ def test_each_other_audit_has_its_sentence(full_run):
             elif finding.audit == "proxy" and ":" in finding.measure:
                 text = str(proxy_claim(finding, evidence))
                 assert f"`{evidence.feature}`" in text
+                assert text.endswith(f"about {abs(evidence.carried_share):.0%} of that gap.")
             elif finding.audit == "tail":
                 text = str(tail_claim(finding, evidence))
                 assert f"margin of {finding.margin:g}" in text
