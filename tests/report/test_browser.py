@@ -105,8 +105,29 @@ def test_draws_says_nothing_and_asks_nobody(visit, name, width):
     assert here.said == []
     assert len(here.asked) == 1  # the file itself
     assert here.page.evaluate("document.querySelectorAll('figure.drawn').length") > 0
-    # Nothing sticks out: wide tables scroll inside their own frame.
+    # Nothing sticks out: wide tables scroll inside their own frame, or are lists.
     assert here.page.evaluate("document.documentElement.scrollWidth") == width
+
+
+def test_names_of_groups_are_drawn_whole(visit, full_run):
+    here = visit("full", viewport={"width": 390, "height": 900})
+    here.draw_all()
+    drawn = here.page.locator(".live svg text:visible").all_text_contents()
+    assert not [text for text in drawn if "…" in text]
+    assert {"kind=b", "skill"} <= set(drawn)
+
+
+def test_on_a_phone_a_wide_table_is_a_list_and_nothing_hides_beside_it(visit):
+    here = visit("full", viewport={"width": 390, "height": 900})
+    table = here.page.locator("#group > .tabled table")
+    assert table.evaluate("(table) => table.parentElement.scrollWidth <= table.parentElement.clientWidth")
+    verdict = table.locator("tbody tr").first.locator("td").last
+    assert verdict.evaluate("(cell) => getComputedStyle(cell, '::before').content").startswith('"Verdict')
+    box = verdict.bounding_box()
+    assert box["x"] + box["width"] <= 390
+    wide = visit("full", viewport={"width": 1280, "height": 900})
+    cell = wide.page.locator("#group > .tabled table tbody td").last
+    assert cell.evaluate("(cell) => getComputedStyle(cell, '::before').content") in ("none", "normal")
 
 
 def test_charts_stay_inside_their_frame(visit):

@@ -156,7 +156,7 @@ def test_what_is_tested_stands_on_the_page(page, full_run):
         assert name in {r.audit for r in full_run.results}
         for hypothesis in audit.hypotheses:  # what is tested on request was not asked for here
             assert (str(escape(hypothesis.null)) in page) is not hypothesis.on_request
-    assert "they begin with none, and are tested with what the group audit releases" in page
+    assert "they are tested with the part that the group audit no longer needs" in page
 
 
 def test_the_table_shows_the_interval_and_both_tests_of_a_margin(full_run):

@@ -210,6 +210,7 @@ def test_each_other_audit_has_its_sentence(full_run):
             elif finding.audit == "proxy" and ":" in finding.measure:
                 text = str(proxy_claim(finding, evidence))
                 assert f"`{evidence.feature}`" in text
+                assert text.endswith(f"about {abs(evidence.carried_share):.0%} of that gap.")
             elif finding.audit == "tail":
                 text = str(tail_claim(finding, evidence))
                 assert f"margin of {finding.margin:g}" in text
@@ -225,7 +226,7 @@ def test_names_of_strangers_stay_inert_in_the_opening(hostile_run):
 
 def test_the_rates_table_has_counts_and_units():
     chapter = compose(_loans(["fnr"])).chapters[0]
-    assert chapter.blocks[0].head[2] == "Were refused, of 100 who repaid (fnr)"
+    assert chapter.blocks[0].head[2] == "Were refused, of 100 people who repaid (fnr)"
     assert chapter.blocks[0].rows[0] == ("sex=F", 1800, "41.0 (410 of 1,000)")
 
 

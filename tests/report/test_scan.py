@@ -89,3 +89,16 @@ def test_a_scan_without_a_subgroup_shows_its_reason_and_draws_nothing():
     result = eh.audit_scan(eh.AuditData.from_arrays(decision=[0, 1] * 4, groups=groups), rng=0)
     assert blocks(result) == []
     assert "No subgroup of at least 20 people" in result[0].reason
+
+
+def test_a_rounded_cut_is_given_with_all_digits_below():
+    rng = np.random.default_rng(10)
+    age, sex = rng.uniform(20, 80, 4000), rng.choice(["F", "M"], 4000)
+    decision = (rng.random(4000) < np.where(age >= 50, 0.55, 0.3)).astype(int)
+    data = eh.AuditData.from_arrays(decision=decision, groups={"sex": sex}, features={"age": age})
+    result = eh.audit_scan(data, attributes=["sex", "age"], rng=0)
+    table = next(b for b in blocks(result) if isinstance(b, Table) and "all digits" in b.title)
+    name, tested = table.rows[0]
+    assert name in [f.groups[0] for f in result.findings]
+    assert len(name) < len(tested)
+    assert not [row for row in table.rows if row[0].startswith("sex") and "age" not in row[0]]

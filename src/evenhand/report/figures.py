@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from evenhand.report.axis_names import named_lines
 from evenhand.report.document import Cell, Figure, Table
 from evenhand.report.theme import SERIES, VERDICT_COLOURS, VERDICT_SHAPES, VERDICTS, colour_of, legend_of
 from evenhand.results import Verdict
@@ -187,7 +188,7 @@ def forest(
     >>> len(forest("t", "c", [row], value="difference", none=0.0).spec["layer"])
     3
     """
-    y = {"field": "label", "type": "nominal", "sort": None, "title": None, "axis": {"ticks": False, "domain": False}}
+    rows, y, height = named_lines(rows, domain=False)
     tip = [word("label", "compared"), *(axis(name, name, format=".4f") for name in ("estimate", "low", "high"))]
     columns = {"label": label, "estimate": "Estimate", "low": "Low", "high": "High"}
     look: dict[str, Any] = {"color": {"value": SERIES[0]}}
@@ -205,12 +206,12 @@ def forest(
         columns |= {"low_adjusted": "Low adjusted", "high_adjusted": "High adjusted"}
         wide, thin = axis("low_adjusted", value), {"type": "rule", "strokeWidth": 1}
         layers.append(layer(thin, y=y, x=wide, x2={"field": "high_adjusted"}, **look))
-    low, thick = axis("low", value, axis={"tickCount": 5}), {"type": "rule", "strokeWidth": 2.5, "strokeCap": "round"}
+    low, thick = axis("low", value, axis={"tickCount": 4}), {"type": "rule", "strokeWidth": 2.5, "strokeCap": "round"}
     layers.append(layer(thick, y=y, x=low, x2={"field": "high"}, tooltip=tip, **look))
     point = {"type": "point", "filled": True, "size": 85, "opacity": 1}
     layers.append(layer(point, y=y, x=axis("estimate", value, scale={"zero": False}), tooltip=tip, **look, **shape))
     legend = [(list(Verdict)[j], VERDICT_COLOURS[j]) for j in at]
-    return figure(title, caption, rows, layers, columns=columns, height=26 * len(rows), legend=legend)
+    return figure(title, caption, rows, layers, columns=columns, height=height, legend=legend)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,7 +256,11 @@ def lines(title: str, caption: str, rows: Sequence[Row], frame: Frame) -> Figure
     x, y = frame.x, frame.y
     colour = colour_of("series", [row["series"] for row in rows])
     log = {"type": "log"}
-    marks = {"values": list(frame.x_values)} if frame.x_values else {"tickCount": 6}
+    # Marks of a logarithmic axis are not evenly spaced: where there is no room for all, each is judged alone.
+    alone = {"labelOverlap": "greedy"}
+    marks: dict[str, Any] = {"values": list(frame.x_values)} if frame.x_values else {"tickCount": 6}
+    if frame.x_log or frame.x_values:
+        marks |= alone
     across = axis(
         "x", x, scale={"nice": False, **(log if frame.x_log else {"zero": False})}, axis={"grid": False, **marks}
     )
@@ -272,7 +277,8 @@ def lines(title: str, caption: str, rows: Sequence[Row], frame: Frame) -> Figure
         layers.append(layer(band, x=across, y=low, y2={"field": "high"}, color=colour))
     tip = [word("series", "series"), axis("x", x, format=".4~g"), axis("y", y, format=".4~g")]
     line = {"type": "line", "strokeWidth": 2, "point": {"size": 36, "filled": True} if frame.points else False}
-    layers.append(layer(line, x=across, y=axis("y", y, scale=up), color=colour, tooltip=tip))
+    upright = axis("y", y, scale=up, **({"axis": alone} if frame.y_log else {}))
+    layers.append(layer(line, x=across, y=upright, color=colour, tooltip=tip))
     columns = {"series": "Series", "x": x.capitalize(), "y": y.capitalize()}
     if banded:
         columns |= {"low": "Low", "high": "High"}
@@ -356,16 +362,17 @@ def bars(
     >>> bars("t", "c", [{"label": "a", "value": 3, "series": "s"}], value="people", label="Group").spec["height"]
     26
     """
+    rows, y, height = named_lines(rows)
     bar = layer(
         "bar",
-        y={"field": "label", "type": "nominal", "sort": None, "title": None, "axis": {"ticks": False}},
+        y=y,
         x=axis("value", value, axis={"tickCount": 5}),
         color=colour_of("series", [row["series"] for row in rows]),
         tooltip=[word("label", label.lower()), word("series", "series"), axis("value", value)],
     )
     columns = {"label": label, "series": "Series", "value": value.capitalize()}
     legend = legend_of([row["series"] for row in rows])
-    return figure(title, caption, rows, [bar], columns=columns, height=26 * len(rows), legend=legend)
+    return figure(title, caption, rows, [bar], columns=columns, height=height, legend=legend)
 
 
 def dumbbells(title: str, caption: str, rows: Sequence[Row]) -> Figure:
@@ -387,8 +394,7 @@ def dumbbells(title: str, caption: str, rows: Sequence[Row]) -> Figure:
     >>> len(dumbbells("t", "c", [{"label": "fnr", "before": 0.1, "after": 0.02}]).spec["layer"])
     4
     """
-    y: dict[str, Any] = {"field": "label", "type": "nominal", "sort": None, "title": None}
-    y["axis"] = {"ticks": False, "domain": False, "labelLimit": 320}
+    rows, y, height = named_lines(rows, domain=False)
     tip = [word("label", "compared"), *(axis(key, key, format=".4f") for key in ("before", "after"))]
     x = "difference between groups"
     mark = {"type": "rule", "color": "var(--soft)", "strokeWidth": 1.5}
@@ -403,6 +409,6 @@ def dumbbells(title: str, caption: str, rows: Sequence[Row]) -> Figure:
         rows,
         layers,
         columns={"label": "Compared", "before": "Before", "after": "After"},
-        height=max(60, 26 * len(rows)),
+        height=max(60, height),
         legend=list(colours.items()),
     )

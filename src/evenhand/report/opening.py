@@ -332,7 +332,7 @@ def _head(metric: str, people: People) -> str:
     rate = rate_words(metric, people)
     if rate is None:
         return metric
-    return f"{rate.event[:1].upper()}{rate.event[1:]}, of 100 {rate.among.clause} ({metric})".replace("  ", " ")
+    return f"{rate.event[:1].upper()}{rate.event[1:]}, of 100 people {rate.among.clause} ({metric})".replace("  ", " ")
 
 
 def _cell(metric: str, value: float | None, counts: Mapping[str, float], people: People) -> Cell:

@@ -76,7 +76,7 @@ def proxy_claim(finding: Finding, evidence: Evidence) -> Claim:
     if not isinstance(evidence, FeatureEvidence):
         return Claim(shown=f"The gap {measure} {between} is not 0", numbers=around)
     beyond = "" if finding.margin is None else f" that is larger than the margin of {finding.margin:g}"
-    share = f"{abs(evidence.carried_share):.0%} of it as estimated"
+    share = f"about {abs(evidence.carried_share):.0%} of that gap"
     return Claim(
         shown=f"The feature {quoted(evidence.feature)} carries a part of the gap {measure} {between}{beyond}",
         numbers=f"{around}, {share}",

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from typing import Any
 
+from evenhand.report.axis_names import in_lines
 from evenhand.report.document import Figure
 from evenhand.report.figures import Row, axis, figure, layer, rule, word
 from evenhand.report.theme import VERDICT_COLOURS, VERDICT_SHAPES, VERDICTS
 from evenhand.results import Verdict
 
 _LETTERS = 44  # of a name in one line: what a narrow screen has room for
-_MOST_LINES = 4  # of one name
 _LINE = 15  # pixels of a line of a name
 _DOT = 28  # pixels of a dot with its interval
 
@@ -56,7 +55,7 @@ def ranked_chart(title: str, caption: str, rows: Sequence[Row], *, value: str) -
     named: dict[str, Any] = {"y": {**down, "field": "top"}, "x": {"value": 0}, "text": word("label", "")}
     interval = {"type": "rule", "strokeWidth": 2.5, "strokeCap": "round"}
     point = {"type": "point", "filled": True, "size": 85}
-    low = axis("low", value, axis={"tickCount": 5})
+    low = axis("low", value, axis={"tickCount": 4})
     middle = axis("estimate", value, scale={"zero": False})
     layers = [
         rule(0.0),
@@ -81,7 +80,7 @@ def _placed(rows: Sequence[Row]) -> tuple[list[dict[str, Any]], int]:
     """Give each row its name in lines, its places from above, and how strongly it is drawn."""
     placed, top = [], 0
     for row in rows:
-        lines = _in_lines(row["name"], f"{row['people']:,} people")
+        lines = _with_size(row["name"], f"{row['people']:,} people")
         at = top + _LINE * len(lines) + _DOT // 2 - 5
         shown = row["verdict"] == VERDICTS[0]
         placed.append({**row, "label": "\n".join(lines), "top": top, "at": at, "strength": 1.0 if shown else 0.6})
@@ -89,9 +88,9 @@ def _placed(rows: Sequence[Row]) -> tuple[list[dict[str, Any]], int]:
     return placed, top
 
 
-def _in_lines(name: str, size: str) -> list[str]:
+def _with_size(name: str, size: str) -> list[str]:
     """Break a name, with its size behind it, into lines; what does not fit at all ends in dots."""
-    lines = textwrap.wrap(name, _LETTERS, max_lines=_MOST_LINES, placeholder="…", break_on_hyphens=False) or [""]
+    lines = in_lines(name, _LETTERS)
     if len(lines[-1]) + len(size) + 2 <= _LETTERS:
         lines[-1] += f", {size}"
     else:

@@ -65,10 +65,10 @@ def _listed(names: list[str]) -> str:
 _ENTRY = [f"the {name}" for name, audit in AUDITS.items() if not audit.explains and name != "group"]
 _EXPLAINING = [name for name, audit in AUDITS.items() if audit.explains]
 HIERARCHY = (
-    f"The group audit begins with twice the share of the error that {_listed(_ENTRY)} audit have. "
-    f"{_listed(_EXPLAINING).capitalize()} explain a difference between groups: they begin with none, and are tested "
-    "with what the group audit releases as it shows differences. So their many questions do not make "
-    "the first ones harder to show."
+    f"The audits divide the error rate: {_listed(_ENTRY)} audit get one share each, the group audit gets two. "
+    f"{_listed(_EXPLAINING).capitalize()} explain a difference between groups: they are tested with the part that the "
+    "group audit no longer needs once it has shown differences. So their many questions do not make the others "
+    "harder to answer."
 )
 
 _MEASURES = {name: says for audit in AUDITS.values() for name, says in audit.measures.items() if says}

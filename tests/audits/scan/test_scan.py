@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 
 import duckdb
 import numpy as np
@@ -199,6 +200,45 @@ def _ends(label):
         first, _, last = label.partition("<=age<")
         return float(first), float(last)
     return (float(label[5:]), math.inf) if label.startswith("age>=") else (-math.inf, float(label[4:]))
+
+
+def test_cuts_are_named_with_few_digits_and_recorded_with_all():
+    rng = np.random.default_rng(3)
+    age = rng.uniform(40.0, 41.0, 1000)
+    columns, decision, _ = world(rows=1000)
+    found = conditions_of(data_of(columns, decision, features={"age": age}), "age", ScanOptions())
+    assert all(re.fullmatch(r"(40\.\d<=)?age(<|>=)40\.\d", label) for label in found.labels)
+    assert len(set(found.labels)) == len(found.labels)
+    for k, (label, tested) in enumerate(zip(found.labels, found.tested, strict=True)):
+        low, high = _ends(tested)
+        np.testing.assert_array_equal(found.membership[found.codes, k], (age >= low) & (age < high))
+        assert _ends(label) == pytest.approx((low, high), abs=0.05)
+
+
+def test_a_finding_records_the_cut_that_was_tested():
+    rng = np.random.default_rng(10)
+    age = rng.uniform(20, 80, 6000)
+    columns, _, _ = world(rows=6000)
+    decision = (rng.random(6000) < np.where(age >= 50, 0.5, 0.35)).astype(int)
+    result = eh.audit_scan(data_of(columns, decision, features={"age": age}), attributes=["sex", "age"], rng=0)
+    place = next(j for j, f in enumerate(result.findings) if f.verdict == "disparity")
+    low, high = _ends(result.evidence[place].conditions[0])
+    inside = int(((age >= low) & (age < high)).sum())
+    name = result.findings[place].groups[0]
+    assert result.findings[place].counts[name]["rows"] == inside
+    assert len(name) <= len("age>=50.1")
+
+
+@pytest.mark.parametrize("step", [1.0, 1e-7])
+def test_values_that_agree_in_many_digits_stay_different_conditions(step):
+    rng = np.random.default_rng(5)
+    amount = 1_000_000 + step * rng.integers(1, 5, 1000)
+    columns, decision, _ = world(rows=1000)
+    found = conditions_of(data_of(columns, decision, features={"amount": amount}), "amount", ScanOptions())
+    assert found.membership.shape[1] == len(set(found.labels)) == 4
+    for k, tested in enumerate(found.tested):
+        exact = float(tested.removeprefix("amount="))
+        np.testing.assert_array_equal(found.membership[found.codes, k], amount == exact)
 
 
 def test_an_effect_above_a_cut_is_found_as_such():

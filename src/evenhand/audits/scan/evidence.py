@@ -41,7 +41,7 @@ class ScanEvidence(Evidence):
     many subgroups were described, had enough people and were tested.
     """
 
-    conditions: tuple[str, ...]
+    conditions: tuple[str, ...]  # as they were tested, with all digits; the subgroup's name rounds numbers
     people: int
     more_people: float | None  # None where the metric counts nobody
     beyond_parents: tuple[BeyondParent, ...]

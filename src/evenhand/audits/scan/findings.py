@@ -101,7 +101,7 @@ def finding_of(context: Context, described: Described, others: Sequence[int]) ->
         exact=test.exact,
         pvalue_floor=test.floor,
         adjusted_pvalue=float(max(searched.pvalue[i], test.pvalue)),
-        conditions=tuple(context.subgroups.labels[k] for k in searched.family.lattice.conditions[i] if k >= 0),
+        conditions=tuple(context.subgroups.tested[k] for k in searched.family.lattice.conditions[i] if k >= 0),
         people=size,
         more_people=size * (one - two) if _counts_people(searched.metric) else None,
         beyond_parents=tuple(_beyond(context, i, people)) if described.own else (),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from evenhand.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from evenhand.audits.scan.numbers import all_digits, told_apart
 from evenhand.audits.scan.options import ScanOptions
 from evenhand.errors import DataError, UsageError, near_matches
 from evenhand.intake import AuditData
@@ -33,7 +34,9 @@ class Conditions:
     codes : ndarray of int, shape (records,)
         Each record's value.
     labels : tuple of str, length I
-        Each condition, such as ``"sex=Female"`` or ``"age>=40"``.
+        Each condition as it is read, such as ``"sex=Female"`` or ``"age>=40"``; its numbers are rounded.
+    tested : tuple of str, length I
+        Each condition as it is tested, with all digits.
     membership : ndarray of bool, shape (values, I)
         Which values meet which condition.
     """
@@ -41,6 +44,7 @@ class Conditions:
     name: str
     codes: IntArray
     labels: tuple[str, ...]
+    tested: tuple[str, ...]
     membership: BoolArray
 
 
@@ -50,8 +54,8 @@ class Subgroups:
 
     Parameters
     ----------
-    labels : tuple of str
-        Each condition, over all attributes.
+    labels, tested : tuple of str
+        Each condition, over all attributes: as it is read and as it is tested.
     cell : ndarray of int, shape (records,)
         The cell of each record: people who agree in all attributes.
     count : ndarray of int, shape (C,)
@@ -65,6 +69,7 @@ class Subgroups:
     """
 
     labels: tuple[str, ...]
+    tested: tuple[str, ...]
     cell: IntArray
     count: IntArray
     meets: BoolArray
@@ -104,6 +109,7 @@ def subgroups_of(data: AuditData, names: Sequence[str], asked: ScanOptions) -> S
     described = _refuse_too_many(conditions, depth, cells.size, asked.memory)
     return Subgroups(
         labels=tuple(label for one in conditions for label in one.labels),
+        tested=tuple(label for one in conditions for label in one.tested),
         cell=key,
         count=np.bincount(key, weights=data.count, minlength=cells.size).astype(np.int64),
         meets=np.concatenate([m[codes[:, j]] for j, m in enumerate(memberships)], axis=1),
@@ -145,8 +151,7 @@ def conditions_of(data: AuditData, name: str, asked: ScanOptions) -> Conditions:
         values = column.astype(np.float64)
         if np.unique(values[~np.isnan(values)]).size > _FEW_VALUES:
             return _cut(name, values, data.count, asked.bins)
-        texts = np.array([_number_text(v) for v in values], dtype=object)
-        return _coded(name, texts, asked)
+        return _few_numbers(name, values, asked)
     return _coded(name, np.array([_MISSING if _absent(v) else str(v) for v in column], dtype=object), asked)
 
 
@@ -154,8 +159,13 @@ def _absent(value: object) -> bool:
     return value is None or value != value
 
 
-def _number_text(value: float) -> str:
-    return _MISSING if value != value else f"{value:g}"
+def _few_numbers(name: str, values: FloatArray, asked: ScanOptions) -> Conditions:
+    """Each number is a condition, and missing ones are another."""
+    distinct = np.unique(values[~np.isnan(values)]).tolist()
+    text = dict(zip(distinct, told_apart(distinct), strict=True))
+    made = _coded(name, np.array([text.get(value, _MISSING) for value in values.tolist()], dtype=object), asked)
+    whole = {f"{name}={short}": f"{name}={all_digits(value)}" for value, short in text.items()}
+    return replace(made, tested=tuple(whole.get(label, label) for label in made.labels))
 
 
 def _coded(name: str, texts: AnyArray, asked: ScanOptions) -> Conditions:
@@ -180,7 +190,9 @@ def _categories(name: str, codes: IntArray, labels: Sequence[str], asked: ScanOp
                 )
         membership.append(np.isin(np.array(labels, dtype=object), list(members))[:, None])
         shown.append(f"{name}={joined}")
-    return Conditions(name=name, codes=codes, labels=tuple(shown), membership=np.concatenate(membership, axis=1))
+    names = tuple(shown)
+    meets = np.concatenate(membership, axis=1)
+    return Conditions(name=name, codes=codes, labels=names, tested=names, membership=meets)
 
 
 def _cut(name: str, values: FloatArray, count: IntArray, bins: int) -> Conditions:
@@ -192,22 +204,36 @@ def _cut(name: str, values: FloatArray, count: IntArray, bins: int) -> Condition
     cuts = np.unique(ranked[at])
     cuts = cuts[cuts > ranked[0]]
     codes = np.where(known, np.searchsorted(cuts, np.nan_to_num(values), side="right"), cuts.size + 1)
-    shown = [f"{c:g}" for c in cuts]
-    labels, membership = [], []
+    # The ends are told apart too: a name must not read as if nobody, or everybody, were meant.
+    seen = np.unique([ranked[0], *cuts, ranked[-1]])
+    names = dict(zip(seen.tolist(), told_apart(seen.tolist()), strict=True))
+    membership = []
+    bounds: list[tuple[int, int]] = []
     place = np.arange(cuts.size + 2)
     for low in range(cuts.size + 1):
         for high in range(low, cuts.size + 1):
             if (low, high) == (0, cuts.size) or (low != high and low > 0 and high < cuts.size):
                 continue
-            first = f"{name}>={shown[low - 1]}" if low > 0 else ""
-            last = f"{name}<{shown[high]}" if high < cuts.size else ""
-            labels.append(f"{shown[low - 1]}<={last}" if first and last else first or last)
+            bounds.append((low, high))
             membership.append((place >= low) & (place <= high))
+    labels = _named_parts(name, [names[cut] for cut in cuts.tolist()], bounds)
+    tested = _named_parts(name, [all_digits(cut) for cut in cuts.tolist()], bounds)
     if not known.all():
         labels.append(f"{name}={_MISSING}")
+        tested.append(labels[-1])
         membership.append(place == cuts.size + 1)
     meets = np.stack(membership, axis=1) if membership else np.zeros((place.size, 0), dtype=bool)
-    return Conditions(name=name, codes=codes, labels=tuple(labels), membership=meets)
+    return Conditions(name=name, codes=codes, labels=tuple(labels), tested=tuple(tested), membership=meets)
+
+
+def _named_parts(name: str, cuts: Sequence[str], bounds: Sequence[tuple[int, int]]) -> list[str]:
+    """Name the parts between the first and last of some numbered stretches; cuts lie between stretches."""
+    labels = []
+    for low, high in bounds:
+        first = f"{name}>={cuts[low - 1]}" if low > 0 else ""
+        last = f"{name}<{cuts[high]}" if high < len(cuts) else ""
+        labels.append(f"{cuts[low - 1]}<={last}" if first and last else first or last)
+    return labels
 
 
 def searchable(data: AuditData) -> list[str]:

@@ -179,7 +179,8 @@ def _values(finding: Finding, evidence: ScanEvidence) -> tuple[Cell, Cell]:
 def _folded(measure: str, pairs: Sequence[Pair]) -> list[Block]:
     """Return what is opened by hand: shorter descriptions, what stands for what, overlaps, what could be found."""
     own = [(f, e) for f, e in pairs if f.verdict is Verdict.DISPARITY]
-    made = [_beyond(measure, own), _stands_for(measure, own), _overlaps(measure, own), _detectable(measure, pairs)]
+    made = [_beyond(measure, own), _stands_for(measure, own), _overlaps(measure, own), _rounded(measure, pairs)]
+    made.append(_detectable(measure, pairs))
     return [table for table in made if table.rows]
 
 
@@ -224,6 +225,17 @@ def _overlaps(measure: str, pairs: Sequence[Pair]) -> Table:
         title=f"How the shown subgroups overlap: {measure}{first}",
         head=("Of the people of", "People", *(f"are also in {j + 1}" for j in range(len(listed)))),
         rows=tuple(rows),
+        folded=True,
+    )
+
+
+def _rounded(measure: str, pairs: Sequence[Pair]) -> Table:
+    """Give the conditions with all digits where the name of a subgroup rounds a number."""
+    tested = [(f.groups[0], " & ".join(e.conditions)) for f, e in pairs]
+    return Table(
+        title=f"Numbers in the names of subgroups, with all digits: {measure}",
+        head=("Subgroup", "Tested as"),
+        rows=tuple(pair for pair in tested if pair[0] != pair[1]),
         folded=True,
     )
 
