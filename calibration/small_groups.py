@@ -64,7 +64,11 @@ class Design:
     @property
     def deals_all(self) -> bool:
         """Whether no group of nine is calm enough for a normal limit of its mean."""
-        return len(self.sizes) > 2 and self.metric in ("log_loss", "brier") and self.world[:4] in ("rare", "tail")
+        return (
+            len(self.sizes) > 2
+            and self.metric in ("log_loss", "brier")
+            and self.world in ("rare", "tail small", "tail large")
+        )
 
 
 def grid() -> Iterator[Design]:
