@@ -82,7 +82,7 @@ def calibration() -> str:
         if _wrong(d)
     ]
     text = [
-        f"{len(designs)} designs; {stored['replications']:,} simulated data sets for each, of which the first "
+        f"{len(designs)} designs; {stored['replications']:,} simulated data sets for each, of which "
         f"{stored['intervals']:,} get intervals (of `aod` 200 data sets, all with intervals, and of `aod_abs` 20 "
         "intervals a design). Size: how often a true null is rejected at 5 %, 1 % and 0.1 %, as "
         "mean over the designs and in the worst of them. Coverage: how often the 95 % interval holds the truth, on "
