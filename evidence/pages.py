@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +82,7 @@ def calibration() -> str:
         if _wrong(d)
     ]
     text = [
-        f"{len(designs)} designs; {stored['replications']:,} simulated data sets for each, of which the first "
+        f"{len(designs)} designs; {stored['replications']:,} simulated data sets for each, of which "
         f"{stored['intervals']:,} get intervals (of `aod` 200 data sets, all with intervals, and of `aod_abs` 20 "
         "intervals a design). Size: how often a true null is rejected at 5 %, 1 % and 0.1 %, as "
         "mean over the designs and in the worst of them. Coverage: how often the 95 % interval holds the truth, on "
@@ -1276,6 +1276,41 @@ def _clustered(design: dict[str, Any]) -> tuple[Any, ...]:
     return f"{design['clusters']} {design['kind']}", metric, each, f"{design['correlation']:g}", f"{design['runs']:,}"
 
 
+def small_groups() -> str:
+    """Say how often tests reject a true null, and AUC intervals miss, with a small group beside large ones."""
+    stored = json.loads((ROOT / "calibration" / "small_groups.json").read_text())["designs"]
+    questions = {
+        "pair": "first beside last",
+        "global": "all at once",
+        "difference": "interval of a difference",
+        "ratio": "interval of a ratio",
+    }
+    each, pooled = [], defaultdict(list)
+    for row in stored:
+        sizes = f"{row['sizes'][0]:,} and {len(row['sizes']) - 1} of {row['sizes'][-1]:,}"
+        for name, words in questions.items():
+            counts = {key.removeprefix(f"{name}_"): n for key, n in row.items() if key.startswith(f"{name}_")}
+            if counts.get("tested"):
+                what = (f"`{row['metric']}`", sizes, words)
+                pooled[what].append(counts)
+                warned = f"{counts['warned'] / counts['tested']:.2f}"
+                each.append((what[0], row["world"], *what[1:], f"{counts['tested']:,}", *_sizes_of(counts), warned))
+    sums = [(*what, len(rows), f"{(n := _added(rows))['tested']:,}", *_sizes_of(n)) for what, rows in pooled.items()]
+    levels = ("at .05", "at .01", "at .001")
+    return (
+        f"How often a test rejects a true null, or an interval misses the truth, over all designs together. {STAR}\n\n"
+        + table(("metric", "rows", "question", "designs", "data sets", *levels), sums)
+        + "\n\nEach design. Warned: how often the result carried a warning.\n\n"
+        + table(("metric", "design", "rows", "question", "data sets", *levels, "warned"), each)
+        + "\n"
+    )
+
+
+def _sizes_of(counts: Mapping[str, int]) -> list[str]:
+    """Write the rates of `small_groups` at the three levels."""
+    return [rejects(counts[f"rejected_{a:g}"], counts["tested"], a) for a in ALPHAS]
+
+
 def strata() -> str:
     """Say how often comparisons within strata are wrong, beside the crude test, and what they cost."""
     stored = json.loads((ROOT / "calibration" / "strata.json").read_text())["designs"]
@@ -1520,6 +1555,7 @@ PAGES = {
     "mitigation-speed": mitigation_speed,
     "hypotheses": hypotheses,
     "calibration": calibration,
+    "small-groups": small_groups,
     "rates": rates,
     "projection": projection,
     "projection-speed": projection_speed,
