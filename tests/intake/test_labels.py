@@ -8,6 +8,7 @@ import pytest
 
 from evenhand.errors import DataError, UsageError
 from evenhand.intake import AuditData, read
+from evenhand.intake.columns import from_values, is_missing, object_array, text_of
 
 G = ["a", "b", "a", "b"]
 
@@ -149,3 +150,45 @@ def test_nullable_columns_of_frames() -> None:
 def test_an_infinite_outcome_is_refused() -> None:
     with pytest.raises(DataError, match=r"Outcome `outcome` is infinite"):
         outcome_of([1.5, 2.5, float("inf"), 0.1])
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["b", "a", "b", "", "c", " ", "a"],
+        ["b", None, "a", NAN, float("nan"), NAN, "b"],
+        ["1", 1, 1.0, True, "True", "1.0"],
+        [b"a", "a", "b", b"b", None],
+        [],
+    ],
+)
+def test_objects_are_coded_as_one_by_one(values):
+    """The slow way: look each value up in a list of those that came before it."""
+    distinct: list[object] = []
+    places = []
+    for value in values:
+        same = [i for i, known in enumerate(distinct) if known is value or known == value]
+        places.append(same[0] if same else len(distinct))
+        if not same:
+            distinct.append(value)
+    blank = [is_missing(value) or not text_of(value).strip() for value in distinct]
+    column = from_values(object_array(values), "g")
+    assert column.values.tolist() == [-1 if blank[place] else place for place in places]
+    assert list(column.labels) == ["" if is_missing(value) else text_of(value) for value in distinct]
+
+
+def test_objects_have_the_labels_that_pandas_finds():
+    rng = np.random.default_rng(3)
+    values = np.array(["White", "Asian", None, "not said", "é"], dtype=object)[rng.integers(5, size=5000)]
+    codes, texts = pd.factorize(values)
+    column = from_values(values, "g")
+    labels = [None if code < 0 else column.labels[code] for code in column.values]
+    assert labels == [None if code < 0 else texts[code] for code in codes]
+
+
+def test_a_value_that_cannot_be_a_label_is_refused():
+    with pytest.raises(DataError, match="`g` holds values that are not labels or numbers: unhashable type: 'set'"):
+        from_values(object_array(["a", {"b"}]), "g")

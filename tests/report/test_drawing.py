@@ -6,12 +6,15 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from evenhand.report import drawing, library_cache
-from evenhand.report.drawing import Artist
+from evenhand.report.charts import _light, picture
+from evenhand.report.drawing import Artist, artist
 from evenhand.report.library_cache import keep_library, kept_library
+from evenhand.report.theme import CONFIG
 
 BUILT = "window.chart = 'é';\n// built\n"
 
@@ -118,3 +121,42 @@ def test_programs_that_write_at_once_leave_one_whole_file(tmp_path):
     programs = [subprocess.Popen([sys.executable, "-c", work], env=variables) for _ in range(3)]
     assert [program.wait(120) for program in programs] == [0, 0, 0]
     assert len(list((tmp_path / "evenhand").iterdir())) == 1
+
+
+def named(*labels: str) -> dict[str, Any]:
+    """A chart whose labels are these, with a tooltip."""
+    where = {"field": "label", "type": "nominal"}
+    return {
+        "width": 560,
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "data": {"values": [{"label": label, "x": j, "tooltip": j} for j, label in enumerate(labels)]},
+        "layer": [
+            {"mark": "bar", "encoding": {"y": where, "x": {"field": "x", "type": "quantitative"}, "tooltip": [where]}},
+            {"mark": "point", "encoding": {"y": where, "x": {"field": "tooltip", "type": "quantitative"}}},
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["sex=Female", "race=Amer-Indian-Esk"],
+        ["WWWWWWWWWWWWWW", "mmmmmmmmmmmmmm"],
+        ["WWWWWWWWWWWWWWWWWWW", "b"],
+        ["a name that is much longer than the place that there is for it", "b"],
+        ["日本語日本語日本語日本語日本語日本語日本語", "b"],
+    ],
+)
+def test_what_is_left_out_of_a_still_picture_cannot_be_seen(labels):
+    assert picture(named(*labels)) == _light(artist().draw({"config": CONFIG, **named(*labels)}))
+
+
+def test_long_labels_are_cut_and_short_ones_are_not():
+    assert "…" in picture(named("a name that is much longer than the place that there is for it", "b"))
+    assert "…" not in picture(named("sex=Female", "sex=Male"))
+
+
+def test_a_chart_is_drawn_once(monkeypatch):
+    first = picture(named("drawn once"))
+    monkeypatch.setattr(Artist, "draw", lambda self, spec: pytest.fail("It was drawn again."))
+    assert picture(named("drawn once")) == first

@@ -197,13 +197,21 @@ def _from_array(array: NDArray[Any], name: str) -> Column:
     raise DataError(f"`{name}` has values of type {array.dtype}; numbers, booleans or labels are needed.")
 
 
+class _Places(dict[Any, int]):
+    """The place of each value among the distinct ones, in the order in which they are first asked for."""
+
+    def __missing__(self, value: Any) -> int:
+        place = self[value] = len(self)
+        return place
+
+
 def _from_objects(items: list[Any], name: str) -> Column:
+    places = _Places()
     try:
-        distinct = list(dict.fromkeys(items))
+        codes = np.fromiter(map(places.__getitem__, items), dtype=np.int64, count=len(items))
     except TypeError as error:
         raise DataError(f"`{name}` holds values that are not labels or numbers: {error}.") from None
-    place = {value: i for i, value in enumerate(distinct)}
-    codes = np.fromiter(map(place.__getitem__, items), dtype=np.int64, count=len(items))
+    distinct = list(places)
     known = [v for v in distinct if not is_missing(v)]
     kinds = {"truth": bool | np.bool_, "number": numbers.Real | decimal.Decimal | np.number}
     for kind, types in kinds.items():

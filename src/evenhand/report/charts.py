@@ -6,6 +6,8 @@ Both come from the `vl-convert-python` package at run time: no JavaScript of oth
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
@@ -16,6 +18,9 @@ from evenhand.report.drawing import DrawingError, artist
 from evenhand.report.theme import CONFIG
 
 _WIDTH = 560  # of a chart that is drawn ahead
+# About as many pixels is a character of a label wide.
+_WIDTHS = {**dict.fromkeys("abcdeghknopqsuvxyz0123456789=_<>", 7), **dict.fromkeys("fijlrt -.,:;!'|()[]/", 4)}
+_WIDEST = 12
 _SVG = "http://www.w3.org/2000/svg"
 _UNSEEN = ("class", "role", "pointer-events")
 
@@ -31,20 +36,14 @@ class Drawn(NamedTuple):
 class Charts:
     """The charts of one page, in the order they are asked for.
 
-    Parameters
-    ----------
-    known : dict, optional
-        Pictures by specification, filled as they are drawn: a page that is laid out again does not draw them again.
-
     Examples
     --------
     >>> "charts" in Charts().json()
     True
     """
 
-    def __init__(self, known: dict[str, str] | None = None) -> None:
+    def __init__(self) -> None:
         self._specs: dict[str, Any] = {}
-        self._known = {} if known is None else known
         self.problems: list[str] = []
 
     def add(self, figure: Figure) -> Drawn:
@@ -61,11 +60,8 @@ class Charts:
         """
         key = f"c{len(self._specs) + 1}"
         spec = dict(figure.spec)
-        name = json.dumps(spec, sort_keys=True)
         try:
-            if name not in self._known:
-                self._known[name] = picture({**spec, "width": _WIDTH})
-            drawn = Drawn(key, Markup(self._known[name]))
+            drawn = Drawn(key, Markup(picture({**spec, "width": _WIDTH})))
         except (DrawingError, ElementTree.ParseError) as error:
             self.problems.append(str(error))
             return Drawn("", Markup(), str(error))
@@ -87,7 +83,56 @@ def picture(spec: dict[str, Any]) -> str:
     >>> picture({"data": {"values": [{"x": 1}]}, "mark": "point"})[:4]
     '<svg'
     """
-    return _light(artist().draw({"config": CONFIG, **spec}))
+    return _drawn(json.dumps(_still({"config": CONFIG, **spec})))
+
+
+@lru_cache(maxsize=256)
+def _drawn(text: str) -> str:
+    """Draw what is written as JSON; a page that is laid out again does not draw its charts again."""
+    return _light(artist().draw(json.loads(text)))
+
+
+def _still(spec: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what costs time and cannot be seen in a still picture: tooltips, and a limit that no label reaches.
+
+    To cut labels, the drawing library measures each of them several times, and measuring is most of its work.
+    """
+    still: dict[str, Any] = _without_tooltips(spec)
+    axis = still["config"].get("axis", {})
+    if all(_width(text) <= axis.get("labelLimit", 0) for text in _labels(still)):
+        still["config"] = {**still["config"], "axis": {**axis, "labelLimit": 0}}
+    return still
+
+
+def _without_tooltips(part: Any) -> Any:
+    if isinstance(part, dict):
+        kept = {name: value for name, value in part.items() if name != "tooltip"}
+        return {name: value if name == "data" else _without_tooltips(value) for name, value in kept.items()}
+    return [_without_tooltips(value) for value in part] if isinstance(part, list) else part
+
+
+def _labels(spec: dict[str, Any]) -> Iterator[str]:
+    """Return the texts that stand at an axis."""
+    parts = list(_parts(spec))
+    channels = (part.get(name) for part in parts for name in ("x", "y"))
+    fields = {channel["field"] for channel in channels if isinstance(channel, dict) and "field" in channel}
+    for part in parts:
+        for row in part.get("data", {}).get("values", ()):
+            yield from (row[name] for name in fields & row.keys() if isinstance(row[name], str))
+
+
+def _parts(part: Any) -> Iterator[dict[str, Any]]:
+    """Return every mapping in a specification, without its rows."""
+    if isinstance(part, dict):
+        yield part
+        part = [value for name, value in part.items() if name != "data"]
+    if isinstance(part, list):
+        for value in part:
+            yield from _parts(value)
+
+
+def _width(text: str) -> int:
+    return sum(_WIDTHS.get(letter, _WIDEST) for letter in text)
 
 
 def _light(svg: str) -> str:

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import re
 import warnings
+from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
 
@@ -39,9 +40,8 @@ def html_page(page: Document) -> str:
     Everything is inside: no request leaves the page, and its content security policy forbids any. Tables
     are readable without scripts; with them, charts answer to the pointer.
     """
-    known: dict[str, str] = {}
     for detail in _DETAILS:
-        text, problems = _rendered(shorten(page, detail), known)
+        text, problems = _rendered(shorten(page, detail))
         if len(text.encode()) < _LARGEST:
             break
     if problems:
@@ -54,10 +54,10 @@ def html_page(page: Document) -> str:
     return text
 
 
-def _rendered(page: Document, known: dict[str, str]) -> tuple[str, list[str]]:
+def _rendered(page: Document) -> tuple[str, list[str]]:
     """Lay a document out, and say why charts are missing."""
-    template = _environment().from_string(_part("report.html.jinja"))
-    script, charts = _part("report.js"), Charts(known)
+    template = _template()
+    script, charts = _part("report.js"), Charts()
     try:
         drawing = library()
     except DrawingError as error:  # the pictures drawn ahead stay; they do not answer to the pointer
@@ -84,7 +84,8 @@ def _policy(*scripts: str) -> str:
     return f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
-def _environment() -> jinja2.Environment:
+@cache
+def _template() -> jinja2.Template:
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
     environment.globals.update(
         shown=shown,
@@ -97,7 +98,7 @@ def _environment() -> jinja2.Environment:
         is_text=lambda item: isinstance(item, Text),
         is_table=lambda item: isinstance(item, Table),
     )
-    return environment
+    return environment.from_string(_part("report.html.jinja"))
 
 
 def coded(text: str) -> Markup:
