@@ -69,10 +69,10 @@ def walk(page: Page, file: Path) -> None:
             photograph(page, "running", 420)
         page.get_by_role("link", name="Read the report").wait_for()
         if not again:
-            photograph(page, "finished", 1000)
+            photograph(page, "finished", 760)
             page.get_by_role("link", name="Read the report").click()
-            page.wait_for_selector("figure.drawn .live svg")
-            photograph(page, "report", 1000)
+            page.wait_for_url("**/report")
+            photograph(page, "report", 760)
             page.go_back()
             page.get_by_role("link", name="Change choices and run again").click()
     page.get_by_role("link", name="Past audits").first.click()
