@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import io
+import json
 import struct
 import zipfile
 from pathlib import Path
@@ -77,7 +78,7 @@ def test_the_first_visible_sheet_is_read_and_the_others_are_named(tmp_path):
 def test_sheet_is_refused_where_there_is_no_workbook(tmp_path):
     (tmp_path / "a.csv").write_text("y,sex\n1,F\n")
     for source in (tmp_path / "a.csv", {"y": [1, 0], "sex": ["F", "M"]}):
-        with pytest.raises(UsageError, match="`sheet` is for Excel workbooks"):
+        with pytest.raises(UsageError, match="`sheet=` is for Excel workbooks"):
             eh.read(source, outcome="y", groups="sex", sheet="people")
 
 
@@ -222,7 +223,9 @@ def test_the_command_reads_a_sheet_from_a_file_and_from_standard_input(tmp_path,
     stream = io.TextIOWrapper(io.BytesIO(path.read_bytes()))
     monkeypatch.setattr("sys.stdin", stream)
     assert run(["audit", "-", *words, "--out", str(tmp_path / "two")]) == 0
-    one, two = ((tmp_path / name / "findings.json").read_text() for name in ("one", "two"))
+    one, two = (json.loads((tmp_path / name / "findings.json").read_text()) for name in ("one", "two"))
+    assert [file["name"] for file in one.pop("input")] == ["a.xlsx"]
+    assert two.pop("input") == []  # what came through a pipe has no name
     assert one == two
     assert run(["audit", str(path), "--outcome", "y", "--group", "sex", "--out", str(tmp_path / "three")]) == 2
     assert "Column `y` is not in the table" in capsys.readouterr().err

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import socket
 import threading
+import time
 import webbrowser
 from collections.abc import Callable
 from html import escape
@@ -58,14 +59,22 @@ def serve(folder: Path, *, port: int, limit: int, browser: bool, say: Callable[[
             lifespan="on",
             timeout_graceful_shutdown=3,
         )
+        server = uvicorn.Server(config)
         address = f"http://{_ADDRESS}:{port}/{token}/"
         say(f"Evenhand runs at {address}")
         say(f"Only this machine can open it. Runs are kept in {folder}. Press Ctrl+C to end it.")
         if browser:
             say("If no browser opens, open this address in yours.")
             opening = open_file(folders.private, address).as_uri()
-            threading.Thread(target=webbrowser.open, args=(opening,), daemon=True).start()  # some wait for their end
-        uvicorn.Server(config).run(sockets=[listening])
+            threading.Thread(target=_open_browser, args=(server, opening), daemon=True).start()
+        server.run(sockets=[listening])
+
+
+def _open_browser(server: uvicorn.Server, opening: str) -> None:
+    """Open a browser once the server has begun; some browsers let their caller wait until they end."""
+    while not server.started:
+        time.sleep(0.05)
+    webbrowser.open(opening)
 
 
 def open_file(private: Path, address: str) -> Path:

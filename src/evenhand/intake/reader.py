@@ -209,7 +209,7 @@ def _path_table(paths: Sequence[Path], options: Options, sheet: str | None, prog
 
 def _no_sheet(sheet: str | None, shown: str) -> None:
     if sheet is not None:
-        raise UsageError(f"`sheet` is for Excel workbooks (.xlsx), and {shown} is none; leave it out.")
+        raise UsageError(f"`sheet=` is for Excel workbooks (.xlsx), and {shown} is none; leave it out.")
 
 
 def _stored_table(relation: Any, options: Options) -> Table:

@@ -214,7 +214,7 @@ def _chosen(path: Path, book: Any, sheet: str | None) -> tuple[Any, tuple[str, .
     others = [title for title in sheets if title != chosen.title]
     if not others:
         return chosen, ()
-    note = f"Of `{path.name}` the sheet `{chosen.title}` was read; it also has {listing(others)} (say `sheet`)."
+    note = f"Of `{path.name}` the sheet `{chosen.title}` was read; it also has {listing(others)} (say `sheet=`)."
     return chosen, (note,)
 
 
@@ -291,7 +291,7 @@ def _is_formula(value: Any) -> bool:
 def _check_memory(name: str, rows: int, columns: int, options: Options) -> None:
     if options.memory is not None and rows % 10_000 == 0 and memory_of(rows, columns) > options.memory:
         raise DataError(
-            f"{name} is read whole, and {rows:,} rows take more than `memory` of {size_text(options.memory)}. "
+            f"{name} is read whole, and {rows:,} rows take more than `memory=` of {size_text(options.memory)}. "
             f"{_CSV.removesuffix('.')}, or allow more."
         )
 
