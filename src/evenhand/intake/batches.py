@@ -61,6 +61,7 @@ class Batches(ABC):
 
     of_period: Callable[[str, int], Batches] | None = None
     progress: Tell | None = None
+    _draws = True  # whether the first walk draws rows: not where they are at hand, or others draw them
 
     def __init__(self, rows: int, features: Sequence[str]) -> None:
         self.rows = rows
@@ -87,7 +88,7 @@ class Batches(ABC):
         Summary
             One that has taken all rows.
         """
-        if _DRAWN_SEED in self._drawn:
+        if not self._draws or _DRAWN_SEED in self._drawn:
             return self._walk(make)
         both = self._walk(partial(_Both, make, RowSample.sparing(DRAWN_ROWS, _DRAWN_SEED, of=self.rows)))
         self._drawn[_DRAWN_SEED] = both.second
@@ -163,7 +164,9 @@ class LocalBatches(Batches):
     @classmethod
     def of(cls, data: Any, size: int) -> LocalBatches:
         """Divide rows in memory into batches of `size` records."""
-        return cls(partial(pieces, data, size), int(data.count.sum()), [*data.features])
+        made = cls(partial(pieces, data, size), int(data.count.sum()), [*data.features])
+        made._draws = False
+        return made
 
     def _read_first(self) -> Any:
         some = next((batch for batch in self._read() if batch.count.size), None)
@@ -213,6 +216,8 @@ class ChangedBatches(Batches):
         From a batch to a batch with the same rows.
     """
 
+    _draws = False
+
     def __init__(self, batches: Batches, change: Callable[[Any], Any]) -> None:
         super().__init__(batches.rows, batches.features)
         self._batches, self._change = batches, change
@@ -221,10 +226,6 @@ class ChangedBatches(Batches):
     def plain(self) -> Batches:
         """The rows before the change."""
         return self._batches
-
-    def fold(self, make: Callable[[], S]) -> S:
-        """Add up the changed batches where the rows are."""
-        return self._walk(make)
 
     def _walk(self, make: Callable[[], S]) -> S:
         return self._batches.fold(partial(_Changed, make, self._change)).summary
@@ -273,13 +274,11 @@ class _Both(Generic[S]):
 class _OneBatch(Batches):
     """Rows in memory."""
 
+    _draws = False
+
     def __init__(self, data: Any) -> None:
         super().__init__(int(data.count.sum()), [*data.features])
         self._data = data
-
-    def fold(self, make: Callable[[], S]) -> S:
-        """Take all rows at once; they are at hand, so that none are drawn in advance."""
-        return self._walk(make)
 
     def _walk(self, make: Callable[[], S]) -> S:
         summary = make()
