@@ -148,6 +148,7 @@ def move(
             directions=box.directions,
             penalty=options.penalty,
             room=box.room,
+            shares=box.shares,
         )
         size = HELD_TILE if options.batch_rows is None else options.batch_rows
         done = follow_held(X, held, method, Tiles(size=size, workers=options.workers, progress=progress))
@@ -173,7 +174,7 @@ def _is_held_linear(network: Perceptron, metric: FairMetric, box: Box, options: 
     basis, along = metric.form.basis, box.directions
     if len(network.weights) > 1 or network.dtype is not np.float64 or options.limit == "none" or options.freeze:
         return False
-    if basis is None or basis.ndim == 3 or box.shares or basis.shape != along.shape:
+    if basis is None or basis.ndim == 3 or basis.shape != along.shape:
         return False
     return bool(np.abs(basis - along @ (along.T @ basis)).max(initial=0.0) < 1e-10)
 

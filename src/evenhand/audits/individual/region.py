@@ -9,6 +9,7 @@ import numpy as np
 
 from evenhand.arrays import BoolArray, FloatArray, IntArray
 from evenhand.kernels.flow.held_linear import Room
+from evenhand.kernels.flow.simplex import to_simplex
 from evenhand.similarity.metric import FairMetric, MetricRows
 from evenhand.similarity.reach import group_reach
 
@@ -52,11 +53,11 @@ class Box:
         out = X + move @ self.directions.swapaxes(-1, -2)
         out = np.minimum(np.maximum(out, np.minimum(self.column_low, start)), np.maximum(self.column_high, start))
         for block in self.shares:
-            out[..., block] = to_simplex(out[..., block])
+            out[..., block] = np.moveaxis(to_simplex(np.moveaxis(out[..., block], -1, 0)), 0, -1)
         return out.reshape(shape)
 
     def room(self, start: FloatArray) -> Room:
-        """Return the displacements that `keep` allows, for boxes without variants and shares."""
+        """Return the displacements that `keep` allows, shares apart, for boxes without variants."""
         began = start @ self.directions
         least, most = _allowed(began, self.low, self.high, self.reach)
         return Room(
@@ -170,17 +171,3 @@ def stacked(boxes: Sequence[Box]) -> Box:
         high=stack([b.high for b in boxes]),
         reach=stack([b.reach for b in boxes]),
     )
-
-
-def to_simplex(x: FloatArray) -> FloatArray:
-    """Return the nearest points whose parts are at least 0 and sum to 1 (Held, Wolfe and Crowder 1974).
-
-    Examples
-    --------
-    >>> to_simplex(np.array([[1.0, 0.5, 0.0]])).tolist()
-    [[0.75, 0.25, 0.0]]
-    """
-    down = -np.sort(-x, axis=-1)
-    over = (np.cumsum(down, axis=-1) - 1.0) / np.arange(1, x.shape[-1] + 1)
-    used = (down > over).sum(axis=-1, keepdims=True)
-    return np.maximum(x - np.take_along_axis(over, used - 1, axis=-1), 0.0)

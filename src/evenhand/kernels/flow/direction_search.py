@@ -99,7 +99,14 @@ def search(
             at = (free * along).sum(axis=1)
             goals = (np.clip(bottom + s * (top - bottom), least, most) for s in share)
             places = np.stack([free + (goal - at)[:, None] * along for goal in goals])  # (points, rows, inputs)
-            values = np.stack([objective(snapped(place), rows) for place in places])  # (points, rows)
+            stands = snapped(places.reshape(-1, free.shape[1])).reshape(places.shape)
+            # Places that are one and the same after snapping are asked about once.
+            new = np.ones(places.shape[:2], dtype=bool)
+            new[1:] = (stands[1:] != stands[:-1]).any(axis=2)
+            of = np.maximum.accumulate(np.where(new, np.arange(points)[:, None], 0), axis=0)
+            values = np.full(new.shape, np.nan)
+            values[new] = objective(stands[new], rows[np.nonzero(new)[1]])
+            values = np.take_along_axis(values, of, axis=0)
             values = np.where(np.isnan(values), -np.inf, values)
             # Among equal values the shortest way wins, so that nobody is moved without need.
             far = np.linalg.norm(places - start[rows], axis=2)
@@ -109,7 +116,7 @@ def search(
             better = peak > best + 1e-12 * np.maximum(1.0, size)  # rounding is no improvement
             chosen = np.take_along_axis(places, pick[None, :, None], axis=0)[0]
             free = np.where(better[:, None], chosen, free)
-            kept = np.where(better[:, None], snapped(chosen), kept)
+            kept = np.where(better[:, None], np.take_along_axis(stands, pick[None, :, None], axis=0)[0], kept)
             best = np.where(better, peak, best)
         return kept
 

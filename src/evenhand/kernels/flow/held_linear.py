@@ -6,7 +6,7 @@ the directions D free, one step multiplies the displacement d by a number and ad
     d <- (1 - 2 h penalty) d + D push + h s w,
 
 where push is what puts the displacement along D where the step and the region want it. So one product of matrices makes
-the step, and one clip of the columns ends it.
+the step, and one clip of the columns ends it. Inputs that are shares of one whole are then brought back to their sum.
 
 Inputs that never come to an edge follow from what was added along the vectors alone, however many they are: only the
 others have to be looked at in each step. Which these are is guessed, and checked when all steps are made; the few rows
@@ -32,6 +32,7 @@ from scipy.linalg import blas
 
 from evenhand.arrays import BoolArray, FloatArray, IntArray
 from evenhand.kernels.flow.gradient_flow import Euler, Trajectory
+from evenhand.kernels.flow.simplex import to_simplex
 from evenhand.kernels.flow.tiles import Tiles
 
 # Rows worked on together: the arrays of a step that keep all inputs out stay in the second-level cache.
@@ -74,6 +75,7 @@ class HeldFlow:
     directions: FloatArray  # (inputs, r): orthonormal, and free of any price
     penalty: float  # price of distance in all other directions
     room: Callable[[FloatArray], Room]  # of rows that start at these positions
+    shares: tuple[IntArray, ...] = ()  # inputs that are at least 0 and sum to one
 
 
 def follow_held(start: FloatArray, flow: HeldFlow, method: Euler, tiles: Tiles) -> Trajectory:
@@ -148,6 +150,7 @@ class _Tile:
     lowest: FloatArray
     highest: FloatArray
     rounding: FloatArray  # (inputs, rows): a row that is brought back by more is held
+    whole: tuple[FloatArray, ...]  # of each set of shares, where rows start, shape (shares, rows)
 
     @classmethod
     def of(cls, start: FloatArray, rows: IntArray, flow: HeldFlow) -> _Tile:
@@ -162,7 +165,7 @@ class _Tile:
         )  # fmt: skip
         return cls(
             flow=flow, rows=rows, began=began, least=least, most=most, lowest=lowest, highest=highest,
-            rounding=rounding,
+            rounding=rounding, whole=tuple(np.ascontiguousarray(start[:, block].T) for block in flow.shares),
         )  # fmt: skip
 
     def near_edges(self, method: Euler) -> BoolArray:
@@ -173,8 +176,10 @@ class _Tile:
         with np.errstate(invalid="ignore"):  # a reach that is not finite
             far = np.maximum(-self.least, self.most)
             reach = np.abs(self.flow.directions) @ far + np.abs(score.weights) @ slope
-            near = (reach > -self.lowest) | (reach > self.highest)
-        return np.asarray(near.mean(axis=1) > FEW)
+            near = ((reach > -self.lowest) | (reach > self.highest)).mean(axis=1) > FEW
+        for block in self.flow.shares:
+            near[block] = True
+        return np.asarray(near)
 
     def walk(self, method: Euler, near: BoolArray) -> tuple[FloatArray, BoolArray, FloatArray, BoolArray]:
         """Make all steps; inputs that are not `near` an edge are taken to stay inside.
@@ -196,6 +201,8 @@ class _Tile:
         )
         fewest, largest, at = np.zeros_like(made), np.zeros_like(made), np.zeros_like(made)
         loose, nearly = np.arange(count), self.rounding.max(axis=0)
+        place = np.cumsum(near) - 1  # of an input among those near an edge
+        shares = [place[block] for block in flow.shares]
         seen: list[FloatArray] = []
         for k in range(len(method.steps) + 1):
             out = (self.began + at[free:]).T
@@ -223,6 +230,12 @@ class _Tile:
                 loose = loose[~held]
             np.maximum(d, lowest, out=d)
             np.minimum(d, highest, out=d)
+            for block, whole in zip(shares, self.whole, strict=True):
+                part = to_simplex(d[block] + whole) - whole
+                if loose.size:
+                    back = np.abs(part - d[block])[:, loose] > rounding[block][:, loose]
+                    loose = loose[~back.any(axis=0)]
+                d[block] = part
             at = vectors.T @ d
             at += rest @ made
         end = np.empty((count, len(near)))

@@ -20,9 +20,9 @@ from evenhand.errors import DataError
 TOLERANCE = 1e-10
 # Smallest pivot of the scaled Hessian that still counts as full rank.
 PIVOT = 1e-7
-# Up to this many columns a plain loop sums the Hessian: its bits do not depend on the number of BLAS threads,
-# and threads that wait for busy cores cost more than they bring.
-PLAIN = 64
+# Products of matrices are summed over pieces of so many multiplications, which BLAS makes on one thread: the bits
+# do not depend on the number of threads, and threads that wait for busy cores cost more than they bring.
+PIECE = 200_000
 # Largest change of b + x'c that Newton's next step may still make at a solution.
 SETTLED = 1e-3
 
@@ -163,11 +163,7 @@ class _Problem:
 
     def newton_step(self, p: FloatArray, gradient: FloatArray) -> FloatArray:
         """Return Newton's step at probabilities p, or refuse a Hessian that is not of full rank."""
-        weighted = self.design * (self.weight * p * (1 - p))[:, None]
-        if self.design.shape[1] <= PLAIN:
-            hessian: FloatArray = np.einsum("ni,nj->ij", self.design, weighted)
-        else:
-            hessian = self.design.T @ weighted
+        hessian = _crossed(self.design, self.design * (self.weight * p * (1 - p))[:, None])
         hessian[np.diag_indices_from(hessian)] += self.penalty
         size = np.sqrt(np.diag(hessian))
         size = np.where(size > 0, size, 1.0)
@@ -196,3 +192,12 @@ class _Problem:
                 break
             size /= 2
         return trial, new_value, eta
+
+
+def _crossed(A: FloatArray, B: FloatArray) -> FloatArray:
+    """Return A'B of tall matrices, piece by piece."""
+    (n, k), columns = A.shape, B.shape[1]
+    size = max(PIECE // (k * columns), 1)
+    whole = n - n % size
+    pieces = A[:whole].reshape(-1, size, k).swapaxes(1, 2) @ B[:whole].reshape(-1, size, columns)
+    return np.asarray(pieces.sum(axis=0) + A[whole:].T @ B[whole:])
