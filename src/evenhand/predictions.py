@@ -17,7 +17,7 @@ from evenhand.results import AuditRun
 from evenhand.run import audit
 
 _OF_PLAN = ("alpha", "correction", "n_resamples", "reference")
-_OF_RUN = ("rng", "workers", "progress")
+_OF_RUN = ("rng", "progress")
 _OF_DATA = ("weight_kind", "threshold", "cuts", "intersections", "missing")
 
 
@@ -55,7 +55,7 @@ def audit_arrays(
     **options
         What is asked of the group audit: ``metrics``, ``margin``, ``ratio``, ``compare`` and the others of
         `audit_group`. Of the plan: ``alpha``, ``correction``, ``reference``, ``n_resamples``. Of the run: ``rng`` (0 by
-        default, so that the same arrays give the same answer), ``workers``, ``progress``. Of the data:
+        default, so that the same arrays give the same answer), ``progress``. Of the data:
         ``weight_kind``, ``threshold``, ``cuts``, ``intersections``, ``missing``.
 
     Returns

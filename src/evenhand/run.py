@@ -49,7 +49,6 @@ def audit(
     model: Any = None,
     plan: Plan | str | Path | None = None,
     rng: RngLike = None,
-    workers: int = 1,
     progress: Progress | bool | None = None,
     suppress: int | None = None,
     label: str | None = None,
@@ -71,8 +70,6 @@ def audit(
         What to do; by default `Plan.default`: every audit that the columns and the model allow.
     rng : int, Generator or None
         Seed; by default the plan's, else a fresh one. Written into the run.
-    workers : int
-        Threads for long draws; the answer does not depend on it.
     progress : bool or callable, optional
         Whether to show what is being worked on; by default in a notebook and at an interactive prompt, and not in a
         script. A function is called with a short text before each piece of work.
@@ -109,7 +106,7 @@ def audit(
         check_fits(plan, data, model)
     plan = plan.changed(seed=seed_of(plan.seed if rng is None else rng))
     with shown_progress(progress) as tell:
-        run = perform(plan, data, model, workers=workers, progress=tell, suppress=suppress)
+        run = perform(plan, data, model, progress=tell, suppress=suppress)
     return replace(run, label=label, model=mark)
 
 
@@ -118,7 +115,6 @@ def perform(
     data: AuditData,
     model: Any,
     *,
-    workers: int = 1,
     progress: Progress | None = None,
     suppress: int | None = None,
     simultaneous: bool = False,
@@ -129,7 +125,7 @@ def perform(
     ----------
     plan, data, model
         As chosen or checked.
-    workers, progress, suppress
+    progress, suppress
         As for `audit`.
     simultaneous : bool
         Whether the intervals of the group audit hold all together with the confidence that one has otherwise.
@@ -148,9 +144,9 @@ def perform(
             data, scored = decided(data, model)
             notes += scored
     _check_request(plan, data)
-    # One thread of linear algebra per worker: more fight for the same cores, and the sums would depend on their number.
+    # One thread of linear algebra: sums would depend on the number of threads.
     with threadpool_limits(limits=1, user_api="blas"):
-        working = {"workers": workers, "progress": progress}
+        working = {"progress": progress}
         if suppress is not None:
             wanted = _options(plan, "group", data).get("metrics")
             return _shared_run(plan, shareable(data, wanted, suppress), working, simultaneous)

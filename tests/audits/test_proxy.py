@@ -408,11 +408,6 @@ def test_evidence_holds_what_a_report_draws():
     assert len(path["gap"]) == len(path["held_out"]) == len(path["effective_rows"]) == 1 + len(path["steps"])
 
 
-def test_workers_do_not_change_a_byte():
-    one, two = (json.dumps(audit(columns(), workers=w, max_steps=3).to_dict()) for w in (1, 2))
-    assert one == two
-
-
 def test_weights_remove_the_gap_and_score_new_rows(big):
     result = audit(big)
     weights = result.weights["g=b"]
@@ -604,7 +599,6 @@ def test_progress_speaks():
         ({"alpha": 2}, eh.UsageError, "`alpha`"),
         ({"folds": 1}, eh.UsageError, "`folds`"),
         ({"step": 0}, eh.UsageError, "`step`"),
-        ({"workers": 0}, eh.UsageError, "`workers`"),
         ({"margin": -1}, eh.UsageError, "`margin`"),
         ({"nuisance": "forest"}, eh.UsageError, "`forest`"),
         ({"blocks": {"b": ["nope"]}}, eh.UsageError, "no feature"),

@@ -7,11 +7,9 @@ Where an audit keeps a promise in its own way, its row has the sentence that it 
 from __future__ import annotations
 
 import functools
-import inspect
 import json
 import re
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -175,7 +173,6 @@ def ask(
     *,
     model: Any = None,
     rng: int = 0,
-    workers: int = 1,
     n_resamples: int = 199,
     **intake: Any,
 ) -> eh.AuditRun:
@@ -188,7 +185,7 @@ def ask(
     plan = eh.Plan(
         audits=(contract.audit,), correction="holm", n_resamples=n_resamples, **{contract.audit: contract.options}
     )
-    return eh.audit(data, model=model, plan=plan, rng=rng, workers=workers)
+    return eh.audit(data, model=model, plan=plan, rng=rng)
 
 
 @functools.cache
@@ -254,25 +251,6 @@ def test_another_seed_changes_random_pvalues_only():
     one, two = numbers(usual(EVERY_METRIC)), numbers(ask(EVERY_METRIC, people(), rng=1))
     assert {k: v[0] for k, v in one.items()} == {k: v[0] for k, v in two.items()}
     assert any(one[k][1] != two[k][1] for k in one)
-
-
-@every_audit
-def test_two_workers_share_the_work_and_do_not_change_a_byte(contract, monkeypatch):
-    """An audit has the option `workers` if, and only if, it spreads its work over them."""
-    alone = ask(contract, people(), n_resamples=999)
-    handed_out, submit = [], ThreadPoolExecutor.submit
-
-    def counted(self, *args, **kwargs):
-        handed_out.append(self._max_workers)
-        return submit(self, *args, **kwargs)
-
-    monkeypatch.setattr(ThreadPoolExecutor, "submit", counted)
-    assert ask(contract, people(), n_resamples=999, workers=2).to_json() == alone.to_json()
-    if "workers" in inspect.signature(getattr(eh, f"audit_{contract.audit}")).parameters:
-        assert len(handed_out) > 1, f"`workers` of the {contract.audit} audit is ignored"
-        assert set(handed_out) == {2}
-    else:
-        assert not handed_out
 
 
 @every_audit_and_metric

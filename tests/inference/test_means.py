@@ -49,15 +49,14 @@ def test_random_permutations_agree_with_enumeration() -> None:
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_row_order_labels_and_workers_do_not_matter(weighted: bool) -> None:
+def test_row_order_and_labels_do_not_matter(weighted: bool) -> None:
     v, g = skewed(40, 90)
     w = stream(2, "w").gamma(2.0, size=130) if weighted else None
     base = MeanSamples(value=v, codes=g, n_groups=2, weight=w).test(0, 1, QUICK)
     order = stream(3, "order").permutation(130)
     moved = MeanSamples(value=v[order], codes=g[order], n_groups=2, weight=None if w is None else w[order])
     swapped = MeanSamples(value=v, codes=1 - g, n_groups=2, weight=w)
-    many = Draws(n_resamples=199, method="permutation", workers=3)
-    for other in (moved.test(0, 1, QUICK), swapped.test(1, 0, QUICK), moved.test(0, 1, many)):
+    for other in (moved.test(0, 1, QUICK), swapped.test(1, 0, QUICK)):
         assert other.null.tobytes() == base.null.tobytes()
         assert other.pvalue == base.pvalue
     assert swapped.test(0, 1, QUICK).pvalue == base.pvalue
@@ -309,4 +308,4 @@ def test_calm_samples_dealt_by_their_limit_have_the_law_of_permutations(weighted
     assert n >= 999
     assert stats.ks_2samp(quick.null[:n], plain.null[:n]).pvalue > 0.001
     few = samples.test_global([2, 0], Draws(n_resamples=99))
-    assert few.pvalue == samples.test_global([0, 2], Draws(n_resamples=99, workers=2)).pvalue
+    assert few.pvalue == samples.test_global([0, 2], Draws(n_resamples=99)).pvalue

@@ -14,12 +14,12 @@ from evenhand.kernels.counts.sparse_draws import random_picks
 from evenhand.kernels.shared.seeds import stream
 
 
-def normal(cap: int = 99_999, seed: int = 1, workers: int = 1) -> Drawn:
-    return Drawn(lambda rng, b: rng.normal(size=b), cap=cap, block=700, seed=seed, name="x", workers=workers)
+def normal(cap: int = 99_999, seed: int = 1) -> Drawn:
+    return Drawn(lambda rng, b: rng.normal(size=b), cap=cap, block=700, seed=seed, name="x")
 
 
 def test_draws_grow_with_the_question_and_not_with_what_was_asked_before() -> None:
-    asked, fresh = normal(), normal(workers=3)
+    asked, fresh = normal(), normal()
     for value in (3.5, 0.1, 1.7):
         asked.tail(value, "greater")
     assert asked.used == asked.cap

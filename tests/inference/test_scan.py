@@ -126,16 +126,6 @@ def test_subgroups_that_could_not_be_shown_are_not_tested_and_rows_decide_nothin
     assert could_be_shown(-np.log([0.2, 0.3]), 0.05).sum() == 0
 
 
-def test_workers_do_not_change_the_answer():
-    lattice, successes, trials = world(3, 2000, 0.2, levels=(4, 5, 4))
-    family = RateFamily(lattice, successes, trials)
-    one, two = (
-        step_down(family.evidence, family.drawn, n_resamples=60_000, seed=1, name="w", workers=w) for w in (1, 2)
-    )
-    assert one.pvalue.tobytes() == two.pvalue.tobytes()
-    assert one.largest.tobytes() == two.largest.tobytes()
-
-
 @pytest.mark.parametrize("alpha", [0.05, 0.01, 0.2])
 def test_critical_evidence_is_the_least_that_would_be_shown(alpha):
     largest = np.sort(np.random.default_rng(0).integers(0, 30, size=199).astype(float))

@@ -110,7 +110,7 @@ def _opened(request: Mapping[str, Any], tell: Tell) -> tuple[AuditData, Any, Pla
 def _audit(folder: Path, request: Mapping[str, Any], tell: Tell) -> None:
     prepare()
     data, model, plan = _opened(request, tell)
-    run = perform(plan, data, model, workers=max(1, (os.cpu_count() or 2) - 1), progress=tell)
+    run = perform(plan, data, model, progress=tell)
     tell("writing the report")
     page = compose(run, title=request["title"])
     write_all(

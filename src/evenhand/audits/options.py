@@ -143,15 +143,8 @@ class IntervalOptions(AuditOptions):
         return 1 - self.alpha if self.level is None else self.level
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThreadedOptions(IntervalOptions):
-    """What an audit takes that gives intervals and spreads its work over threads."""
-
-    workers: int = option(1, "Threads; the answer does not depend on it.", least=1, recorded=False)
-
-
 # Given once for the whole plan.
-SHARED = (*(f.name for f in fields(AuditOptions)), "workers", "model")
+SHARED = (*(f.name for f in fields(AuditOptions)), "model")
 
 O = TypeVar("O", bound=AuditOptions)  # noqa: E741
 R = TypeVar("R", bound=AuditResult)
@@ -201,8 +194,8 @@ def ask(kind: type[O], given: Mapping[str, Any], prefix: str = "") -> O:
 
     Examples
     --------
-    >>> ask(ThreadedOptions, {"workers": 2}).workers
-    2
+    >>> ask(IntervalOptions, {"alpha": 0.1}).coverage
+    0.9
     """
     values = {k: v.item() if isinstance(v, np.generic) else v for k, v in given.items()}
     for key, value in values.items():

@@ -118,7 +118,6 @@ def audit_periods(
     *,
     share: float,
     progress: Callable[[str], None] | None = None,
-    workers: int = 1,
 ) -> Iterator[PeriodRun]:
     """Audit the periods one after the other, each with the same questions and the same reference groups.
 
@@ -132,7 +131,7 @@ def audit_periods(
         The model.
     share : float
         Error rate of each period, from `share_of`.
-    progress, workers
+    progress : callable, optional
         As for `evenhand.audit`.
 
     Yields
@@ -146,7 +145,7 @@ def audit_periods(
     for number, (name, part) in enumerate(by_period(data), 1):
         tell = None if progress is None else _telling(progress, f"{name} ({number} of {many})")
         try:
-            run = perform(asked, part, model, workers=workers, progress=tell)
+            run = perform(asked, part, model, progress=tell)
         except DataError as error:
             yield PeriodRun(name=name, run=None, problem=str(error))
         else:

@@ -49,7 +49,6 @@ from evenhand.sharing.sarif import to_sarif
 @click.option("--resamples", type=int, help="Random permutations where a test is not exact.  [default: 9999]")
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path), help="Plan in TOML; options here come first.")
 @click.option("--seed", type=click.IntRange(min=0), help="[default: the plan's, else 0]")
-@click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Threads.")
 @click.option("--by", metavar="COLUMN[:UNIT]", help="One audit for each period: a column that names "
               "them, or dates cut into day, week, month or year.")  # fmt: skip
 @click.option("--by-alpha", type=click.Choice(["all", "each"]), default="all", show_default=True,
@@ -98,7 +97,6 @@ def audit_command(files: tuple[str, ...], **words: Any) -> int:
             asked,
             data,
             model,
-            workers=words["workers"],
             progress=tell,
             suppress=words["suppress"],
             simultaneous=together,

@@ -32,7 +32,7 @@ def audit_by_period(plan: Plan, data: AuditData, model: Any, words: Mapping[str,
     runs: list[PeriodRun] = []
     broken: list[str] = []
     with progress(words["quiet"]) as tell:
-        for one in audit_periods(plan, data, model, share=share, progress=tell, workers=words["workers"]):
+        for one in audit_periods(plan, data, model, share=share, progress=tell):
             runs.append(one)
             if one.run is not None:
                 folder = words["out"] / folders[one.name]

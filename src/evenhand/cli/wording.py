@@ -16,7 +16,7 @@ _FLAGS = {
     for name in (
         "outcome", "decision", "score", "model", "trust_pickle", "features", "weight", "weight_kind", "positive",
         "threshold", "continuous", "intersections", "missing", "reference", "metrics", "audits", "compare", "ratio",
-        "margin", "alpha", "correction", "seed", "workers", "strata", "cluster", "survey_strata", "group_probability",
+        "margin", "alpha", "correction", "seed", "strata", "cluster", "survey_strata", "group_probability",
         "table", "query", "sheet", "memory", "suppress",
     )
 } | {"groups": "--group", "cuts": "--cut", "period": "--by", "n_resamples": "--resamples"}  # fmt: skip

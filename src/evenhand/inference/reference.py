@@ -56,8 +56,6 @@ class Drawn:
         Draws that share a random stream; part of the definition of a result.
     seed, name
         See `evenhand.kernels.shared.seeds.stream`.
-    workers : int
-        Threads; the answer does not depend on it.
 
     Examples
     --------
@@ -68,9 +66,9 @@ class Drawn:
     True
     """
 
-    def __init__(self, work: Work, *, cap: int, block: int, seed: int, name: str, workers: int = 1) -> None:
+    def __init__(self, work: Work, *, cap: int, block: int, seed: int, name: str) -> None:
         self._work, self.cap, self._block = work, cap, min(block, cap)
-        self._seed, self._name, self._workers = seed, name, workers
+        self._seed, self._name = seed, name
         self._kept = np.empty(0)
         self.used = 0
 
@@ -90,7 +88,6 @@ class Drawn:
                 self._block,
                 seed=self._seed,
                 name=self._name,
-                workers=self._workers,
                 first=first,
             )
             self._kept = np.concatenate([self._kept, more])

@@ -41,7 +41,7 @@ def dealt_sums(
     sizes : sequence of int, length K
         Rows of each group; of two groups the smaller comes first, and only its rows are drawn.
     draws : Draws
-        Number, seed, name and workers.
+        Number, seed and name.
     statistic : callable
         Takes sums of shape (b, K, p), returns shape (b,).
     purpose : str
@@ -134,9 +134,7 @@ def dealt_masks(rng: np.random.Generator, sizes: Sequence[int], b: int) -> list[
 
 def drawn(work: Work, draws: Draws, cost: int, block: int, purpose: str) -> Drawn:
     """Return the law of a statistic by random draws, as many as are allowed when each touches `cost` rows."""
-    return Drawn(
-        work, cap=draws.most(cost), block=block, seed=draws.seed, name=f"{draws.name}/{purpose}", workers=draws.workers
-    )
+    return Drawn(work, cap=draws.most(cost), block=block, seed=draws.seed, name=f"{draws.name}/{purpose}")
 
 
 def refuse_exact(draws: Draws, why: str = "there are too many permutations to list") -> None:

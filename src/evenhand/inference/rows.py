@@ -211,7 +211,7 @@ class RowSamples(MarginSamples):
 
     def _studied(self, members: tuple[int, ...], draws: Draws, *, together: bool = False) -> _Study:
         """Values, bootstrap variances and the permuted statistic, kept for the next question."""
-        key = ((*members, int(together)), replace(draws, alternative="two-sided", workers=1))
+        key = ((*members, int(together)), replace(draws, alternative="two-sided"))
         if key not in self._studies:
             self._studies[key] = self._study(members, draws, together)
         return self._studies[key]
@@ -248,9 +248,7 @@ class RowSamples(MarginSamples):
             return out
 
         n = min(draws.n_resamples, self._resampling.max_resamples)
-        null = in_blocks(
-            work, n, BLOCK, seed=draws.seed, name=f"{draws.name}/rows/{int(together)}", workers=draws.workers
-        )
+        null = in_blocks(work, n, BLOCK, seed=draws.seed, name=f"{draws.name}/rows/{int(together)}")
         return values, variances, null
 
     def _strata(self, pool: IntArray, draws: Draws) -> list[IntArray]:

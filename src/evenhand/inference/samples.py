@@ -50,7 +50,6 @@ class Draws:
     # form printed in the paper and "none" does not studentise: both are kept for reproduction only.
     variance: str = "auto"
     midp: bool = False  # count half of the probability of ties: less conservative, no longer guaranteed
-    workers: int = 1  # threads; the answer does not depend on it
 
     def number(self, rows: int) -> int:
         """Return how many permutations are drawn when each moves so many rows.

@@ -251,7 +251,6 @@ def test_planning_sentence_is_true():
         ({"correction": "sidak"}, "`correction` is `sidak`; allowed"),
         ({"method": "guess"}, "`method` is `guess`; allowed"),
         ({"n_resamples": 10}, "`n_resamples` must be a whole number of at least 99"),
-        ({"workers": 0}, "`workers` must be"),
         ({"margin": 0.05, "ratio": True}, "`ratio=` was asked with the difference margin"),
     ],
 )

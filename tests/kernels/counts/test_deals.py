@@ -66,14 +66,14 @@ def test_counts_follow_the_hypergeometric_law_in_every_group() -> None:
             assert stats.chisquare(found[seen], expected[seen] * found[seen].sum() / expected[seen].sum()).pvalue > 1e-4
 
 
-def test_blocks_do_not_depend_on_workers() -> None:
+def test_blocks_do_not_depend_on_how_many_are_asked_for() -> None:
     def work(rng: np.random.Generator, b: int) -> np.ndarray:
         return rng.random((b, 2))
 
-    one = deals.in_blocks(work, 103, 10, seed=5, name="w", workers=1)
-    many = deals.in_blocks(work, 103, 10, seed=5, name="w", workers=4)
+    one = deals.in_blocks(work, 103, 10, seed=5, name="w")
+    some, more = (deals.in_blocks(work, n, 10, seed=5, name="w", first=k) for n, k in ((40, 0), (103, 4)))
     assert one.shape == (103, 2)
-    assert one.tobytes() == many.tobytes()
+    assert one.tobytes() == np.concatenate([some, more]).tobytes()
     assert np.unique(one).size == 206
 
 

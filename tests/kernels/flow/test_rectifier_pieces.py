@@ -94,7 +94,7 @@ def test_few_anchors_where_units_hardly_switch_and_giving_up_where_they_always_d
 
 def test_tiles_do_not_change_the_answer():
     _, whole = both(network(1.0), LogitLoss(), LABELS)
-    _, parts = both(network(1.0), LogitLoss(), LABELS, tiles=Tiles(size=7, workers=2))
+    _, parts = both(network(1.0), LogitLoss(), LABELS, tiles=Tiles(size=7))
     np.testing.assert_allclose(parts.end, whole.end, rtol=1e-11, atol=1e-13)
 
 

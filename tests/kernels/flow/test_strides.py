@@ -91,7 +91,7 @@ def test_a_row_depends_on_no_other_row():
     method = Euler(np.full(100, 0.01), [0, 100], strides=True)
     flow = flow_of(network("tanh"))
     whole = follow(X, flow, method).end
-    for tiles in (Tiles(size=37), Tiles(size=64, workers=2)):
+    for tiles in (Tiles(size=37), Tiles(size=64)):
         np.testing.assert_allclose(follow(X, flow, method, tiles=tiles).end, whole, atol=1e-12)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from evenhand.audits.margin import check_reach, parse_margin
-from evenhand.audits.options import ThreadedOptions, option
+from evenhand.audits.options import IntervalOptions, option
 from evenhand.errors import UsageError
 from evenhand.inference.limits import Margin
 from evenhand.inference.pvalues import ALTERNATIVES
@@ -17,7 +17,7 @@ GUESSED = {"both": ("bounds", "em"), "bounds": ("bounds",), "em": ("em",)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupOptions(ThreadedOptions):
+class GroupOptions(IntervalOptions):
     """What a group audit is asked."""
 
     metrics: Sequence[str | Metric] | str | Metric | None = option(

@@ -180,8 +180,6 @@ def _prepare(data: AuditData, asked: IndividualOptions) -> tuple[People, Similar
         method=method,
         freeze=(asked.freeze,) if isinstance(asked.freeze, str) else tuple(asked.freeze),
         level=asked.coverage,
-        # A torch module is one object with one state.
-        workers=1 if people.view.tile > 1024 and network is not None else asked.workers,
     )
     if setting.freeze and people.view.space.columns_of(setting.freeze).all():
         raise UsageError("`freeze` names every input of the model: nobody could be moved. Leave one free.")

@@ -96,8 +96,9 @@ def make_plan(
         )
     everyone = np.arange(people.rows.X.shape[0])
     own = None if isinstance(metric_rows, str) else same_space(people, metric_rows)
-    marks = np.unique(people.marks)
-    one, two = _halves(people.marks, marks)
+    marks = people.marks
+    known_marks = np.unique(marks)
+    one, two = _halves(marks, known_marks)
     if min(one.size, two.size) == 0:
         raise DataError("There are too few different people to learn the fair metric apart from them.")
     predicted: list[Predicted] = []
@@ -121,7 +122,7 @@ def make_plan(
             moved = rows
         box = observed_box(rows, metric, moved, how.limit)
         folds.append(Fold(index=index, rows=rows, moved=moved, metric=metric, box=box))
-    return Plan(recipe=recipe, folds=tuple(folds), predicted=tuple(predicted), marks=marks)
+    return Plan(recipe=recipe, folds=tuple(folds), predicted=tuple(predicted), marks=known_marks)
 
 
 def _halves(marks: IntArray, known: IntArray | None = None) -> tuple[IntArray, IntArray]:

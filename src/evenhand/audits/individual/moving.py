@@ -151,14 +151,14 @@ def move(
             shares=box.shares,
         )
         size = HELD_TILE if options.batch_rows is None else options.batch_rows
-        done = follow_held(X, held, method, Tiles(size=size, workers=options.workers, progress=progress))
+        done = follow_held(X, held, method, Tiles(size=size, progress=progress))
     else:
         done = follow(
             X.astype(kind, copy=False),
             flow,
             method,
             observe=lambda at, rows: look(network.outputs(at), rows),
-            tiles=Tiles(size=tile, workers=options.workers, progress=progress),
+            tiles=Tiles(size=tile, progress=progress),
         )
     return Moved(
         end=done.end.astype(np.float64, copy=False),

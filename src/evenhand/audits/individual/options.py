@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from evenhand.audits.individual.region import LIMITS
-from evenhand.audits.options import REQUIRED, ThreadedOptions, option
+from evenhand.audits.options import REQUIRED, IntervalOptions, option
 from evenhand.intake import AuditData
 from evenhand.similarity.metric import Similarity
 
@@ -19,7 +19,7 @@ SEARCHED = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MapOptions(ThreadedOptions):
+class MapOptions(IntervalOptions):
     """How people are moved."""
 
     method: str = option(

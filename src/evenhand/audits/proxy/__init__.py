@@ -212,7 +212,7 @@ def _audit_group(
         asked = with_rest(asked, rest)
         sample = stated_sample(asked, rest)
         notes.append(sample.fact)
-    draws = Draws(seed=setting.seed, name=f"proxy/{form}", n_resamples=setting.n_resamples, workers=setting.workers)
+    draws = Draws(seed=setting.seed, name=f"proxy/{form}", n_resamples=setting.n_resamples)
     averaged = _averaged(pair, setting.max_rows)
     rows = gap_rows(pair, fits, form, None if rest is None else rest.gap)
     gap = gap_of(rows, draws, weighted=data.weight is not None)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from evenhand.audits.options import Rules, ThreadedOptions, option
+from evenhand.audits.options import IntervalOptions, Rules, option
 from evenhand.errors import UsageError
 from evenhand.kernels.influence.functionals import Functional, functional
 from evenhand.kernels.influence.nuisance import LEARNERS
@@ -16,7 +16,7 @@ AVERAGED, ASKED = 50_000, 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProxyOptions(ThreadedOptions):
+class ProxyOptions(IntervalOptions):
     """What a proxy audit is asked."""
 
     measure: str | Mapping[str, float] = option(

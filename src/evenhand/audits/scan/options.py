@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from evenhand.audits.options import ThreadedOptions, option
+from evenhand.audits.options import IntervalOptions, option
 from evenhand.metrics import Metric, resolve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScanOptions(ThreadedOptions):
+class ScanOptions(IntervalOptions):
     """What a scan is asked."""
 
     metrics: Sequence[str | Metric] | str | Metric | None = option(

@@ -89,7 +89,6 @@ def _one(metric: Metric, data: AuditData, subgroups: Subgroups, setting: ScanSet
             n_resamples=setting.n_resamples,
             seed=setting.seed,
             name=f"scan/{metric.name}" + (f"/{place}" if place else ""),
-            workers=setting.workers,
             numbers=tested.numbers,
         )
         for place, drawn in enumerate(tested.references)

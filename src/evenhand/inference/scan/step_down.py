@@ -87,7 +87,6 @@ def step_down(
     n_resamples: int,
     seed: int,
     name: str,
-    workers: int = 1,
     numbers: int | None = None,
 ) -> Adjusted:
     """Adjust the evidence of all subgroups by shared permutations.
@@ -98,8 +97,8 @@ def step_down(
         Of the data; larger speaks more against no difference.
     drawn : callable
         The same of permuted data.
-    n_resamples, seed, name, workers
-        How many permutations, their random stream, and how many threads; the answer does not depend on the threads.
+    n_resamples, seed, name
+        How many permutations, and their random stream.
     numbers : int, optional
         How many numbers one permutation holds at once; by default as many as there are subgroups.
 
@@ -126,7 +125,7 @@ def step_down(
         return worst[:, 0]
 
     block = max(1, min(_BLOCK_DRAWS, BLOCK_NUMBERS // max(numbers or evidence.size, 1)))
-    highest = in_blocks(largest, n_resamples, block, seed=seed, name=name, workers=workers)
+    highest = in_blocks(largest, n_resamples, block, seed=seed, name=name)
     stepped = np.maximum.accumulate((1 + np.sum(hits, axis=0)) / (n_resamples + 1))
     adjusted = np.empty(evidence.size)
     adjusted[order] = stepped

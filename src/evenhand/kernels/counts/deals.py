@@ -11,7 +11,6 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +59,7 @@ def _libraries() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def in_blocks(work: Work, n: int, size: int, *, seed: int, name: str, workers: int = 1, first: int = 0) -> AnyArray:
+def in_blocks(work: Work, n: int, size: int, *, seed: int, name: str, first: int = 0) -> AnyArray:
     """Run resampling work in fixed blocks, each with its own random stream, and join the answers.
 
     Parameters
@@ -71,28 +70,23 @@ def in_blocks(work: Work, n: int, size: int, *, seed: int, name: str, workers: i
         Resamples per block, from `block_size`: part of the definition of a result, so never that of a machine.
     seed, name
         See `evenhand.kernels.shared.seeds.stream`.
-    workers : int
-        Threads. The answer does not depend on it.
     first : int
         Blocks that are there already and left out.
 
     Examples
     --------
-    >>> one = in_blocks(lambda rng, b: rng.random(b), 10, 4, seed=1, name="demo")
-    >>> two = in_blocks(lambda rng, b: rng.random(b), 10, 4, seed=1, name="demo", workers=2)
-    >>> one.shape, bool((one == two).all())
-    ((10,), True)
+    >>> some = in_blocks(lambda rng, b: rng.random(b), 8, 4, seed=1, name="demo")
+    >>> more = in_blocks(lambda rng, b: rng.random(b), 12, 4, seed=1, name="demo")
+    >>> more.shape, bool((some == more[:8]).all())
+    ((12,), True)
     """
 
     def run(place: int) -> AnyArray:
         return work(stream(seed, name, place), min(size, n - place * size))
 
     places = range(first, -(-n // size))
-    # Products of tall, thin matrices gain nothing from BLAS threads, and those fight for the workers' cores.
+    # Products of tall, thin matrices gain nothing from BLAS threads.
     with _libraries().limit(limits=1, user_api="blas"):
-        if workers > 1 and len(places) > 1:
-            with ThreadPoolExecutor(max_workers=workers) as pool:
-                return np.concatenate(list(pool.map(run, places)))
         return np.concatenate([run(place) for place in places])
 
 

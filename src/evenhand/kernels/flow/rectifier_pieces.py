@@ -23,12 +23,15 @@ from evenhand.kernels.flow.perceptron import Perceptron
 Slope = Callable[[FloatArray, FloatArray], FloatArray]
 Look = Callable[[FloatArray, IntArray], FloatArray]
 
-# Steps for which the pull back to the start is bounded at an anchor, and the change of c allowed until the next one.
-AHEAD, CHANGE = 16, 0.1
+# Steps for which the pull back to the start is bounded at an anchor; the change of c allowed until the next one; and
+# the share of a unit's room that this change may take.
+AHEAD, CHANGE, SHARE = 16, 0.3, 0.25
 # A new anchor costs about as much as five single steps.
 OFTEN = 0.2
 # Rows worked on together: a step costs some twenty calls whatever their number.
 TILE = 8192
+# Rows whose anchors are renewed together: what is known of their units stays in the second-level cache.
+RENEWED = 512
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,9 +70,10 @@ class Pieces:
         renewed = 0
         for k in range(len(steps) + 1):
             stale = at.stale()
-            if stale.size:
-                at.renew(stale, lambda out, some: self.slope(out[:, None], y[some])[:, 0], steps[k : k + AHEAD])
-                renewed += stale.size
+            for low in range(0, stale.size, RENEWED):
+                some = stale[low : low + RENEWED]
+                at.renew(some, lambda out, some: self.slope(out[:, None], y[some])[:, 0], steps[k : k + AHEAD])
+            renewed += stale.size
             output = at.output()
             if k in marks:
                 seen.append(self.look(output[:, None], rows))
@@ -89,20 +93,25 @@ class _Anchors:
         self.network, self.Q, self.penalty, self.origin = network, Q, penalty, origin
         self.hidden = len(network.weights) == 2
         self.seen_by = Q.T @ network.weights[0]  # what the units see of the free directions
-        self.a, self.b, self.DQ, self.DP = (np.zeros((n, p)) for _ in range(4))
+        # a and D along Q by their coordinates; b, and D across Q.
+        self.a, self.Dq, self.b, self.DP = (np.zeros((n, k)) for k in (Q.shape[1], Q.shape[1], p, p))
         self.alpha, self.beta, self.start = np.zeros(n), np.zeros(n), np.zeros(n)
         self.gamma = np.ones(n)
         self.along, self.across, self.back = np.zeros(n), np.zeros(n), np.zeros(n)
-        # A row may go on while alpha lies between low and high, beta near beta_rest and gamma near 1.
-        self.low, self.high = np.ones(n), np.zeros(n)  # nothing is allowed: every row wants an anchor
-        self.rest, self.beta_room, self.gamma_room = np.zeros(n), np.zeros(n), np.zeros(n)
+        # A row may go on while each number lies between two bounds: alpha, gamma - 1, and what beta is beyond
+        # (1 - gamma) rest. At first nothing is allowed: every row wants an anchor.
+        self.rest = np.zeros(n)
+        self.alpha_low, self.alpha_high = np.ones(n), np.zeros(n)
+        self.gamma_low, self.gamma_high = np.zeros(n), np.zeros(n)
+        self.beta_room = np.zeros(n)
 
     def stale(self) -> IntArray:
         """Return the rows for which a unit may have switched since their anchor."""
         lag = self.gamma - 1.0
-        good = self.alpha >= self.low
-        good &= self.alpha <= self.high
-        good &= np.abs(lag) <= self.gamma_room
+        good = self.alpha >= self.alpha_low
+        good &= self.alpha <= self.alpha_high
+        good &= lag >= self.gamma_low
+        good &= lag <= self.gamma_high
         lag *= self.rest
         lag += self.beta
         good &= np.abs(lag) <= self.beta_room
@@ -126,16 +135,25 @@ class _Anchors:
 
     def position(self, some: IntArray | slice) -> FloatArray:
         """Return where rows are."""
-        out = self.origin[some] + self.a[some]
-        out += self.alpha[some, None] * self.DQ[some]
-        out += self.gamma[some, None] * self.b[some]
-        out += self.beta[some, None] * self.DP[some]
-        return out
+        a, b = self._moved(some)
+        b += a @ self.Q.T
+        b += self.origin[some]
+        return b
+
+    def _moved(self, some: IntArray | slice) -> tuple[FloatArray, FloatArray]:
+        """Return how far rows have come: coordinates along Q, and the way across it."""
+        a = self.a[some] + self.alpha[some, None] * self.Dq[some]
+        b = self.gamma[some, None] * self.b[some]
+        b += self.beta[some, None] * self.DP[some]
+        return a, b
 
     def renew(self, some: IntArray, push: Callable[[FloatArray, IntArray], FloatArray], steps: FloatArray) -> None:
         """Put the anchor of some rows where they are now."""
-        X, Q, weights = self.position(some), self.Q, self.network.weights
-        d = X - self.origin[some]
+        Q, weights = self.Q, self.network.weights
+        a, b = self._moved(some)
+        X = a @ Q.T
+        X += b
+        X += self.origin[some]
         last = weights[-1][:, 0]
         if self.hidden:
             z = X @ weights[0]
@@ -147,55 +165,61 @@ class _Anchors:
             self.start[some] = X @ last + self.network.biases[0]
             D = np.broadcast_to(last, X.shape)
         Dq = D @ Q
-        a, DQ = (d @ Q) @ Q.T, Dq @ Q.T
-        b, DP = d - a, D - DQ
-        self.a[some], self.b[some], self.DQ[some], self.DP[some] = a, b, DQ, DP
+        DP = D - Dq @ Q.T
+        self.a[some], self.Dq[some], self.b[some], self.DP[some] = a, Dq, b, DP
         self.alpha[some] = self.beta[some] = 0.0
         self.gamma[some] = 1.0
         self.along[some] = np.einsum("ij,ij->i", Dq, Dq)
         self.across[some] = np.einsum("ij,ij->i", DP, DP)
         self.back[some] = np.einsum("ij,ij->i", DP, b)
-        if self.hidden:
-            self._bound(some, z, D, Dq, push(self.start[some], some), steps)
-        else:
-            self.low[some], self.high[some] = -np.inf, np.inf
-            self.gamma_room[some] = self.beta_room[some] = np.inf
+        if self.hidden and steps.size:
+            self._bound(some, z, (Dq, DP, b), push(self.start[some], some), steps)
+        elif not self.hidden:
+            self.alpha_low[some] = self.gamma_low[some] = -np.inf
+            self.alpha_high[some] = self.gamma_high[some] = self.beta_room[some] = np.inf
 
     def _bound(
-        self, some: IntArray, z: FloatArray, D: FloatArray, Dq: FloatArray, c: FloatArray, steps: FloatArray
-    ) -> None:
-        """Say how far rows with unit inputs z, gradient D and slope c may go before a unit can have switched."""
-        weights, b, DP = self.network.weights, self.b[some], self.DP[some]
+        self, some: IntArray, z: FloatArray, way: tuple[FloatArray, FloatArray, FloatArray], c: FloatArray,
+        steps: FloatArray,
+    ) -> None:  # fmt: skip
+        """Say how far rows with unit inputs z and slope c may go before a unit can have switched.
+
+        The way is D along Q, D across Q, and b. What the next step does is known; what may come after it is bounded.
+        """
+        Dq, DP, b = way
+        first, push = self.network.weights[0], steps[0] * c
         # b moves towards rest * DP, where pull and push are even; near there neither term below is large.
         rest = c / (2.0 * self.penalty) if self.penalty else np.zeros_like(c)
-        shrink = np.cumprod(1.0 - 2.0 * self.penalty * steps) if steps.size else np.ones(1)
-        gamma_room = float(np.abs(shrink - 1.0).max())
-        beta_room = CHANGE * np.abs(rest) if self.penalty else np.abs(c) * float(steps.sum())
-        free = Dq @ self.seen_by
-        room = np.abs(z)
-        held = D @ weights[0]
-        held -= free
+        gamma = np.cumprod(1.0 - 2.0 * self.penalty * steps)
+        side = np.where(z > 0, 1.0, -1.0)
+        lag = (b - rest[:, None] * DP) @ first
+        nearer = (-push[:, None] * Dq) @ self.seen_by
+        room = (gamma[0] - 1.0) * lag  # how far the inputs are from zero after the next step
+        room += z
+        room -= nearer
+        room *= side
+        later = gamma - gamma[0]
+        if later.any():
+            lag *= side
+            room += np.minimum(later.min() * lag, later.max() * lag)
+        nearer *= side
+        np.maximum(nearer, 0.0, out=nearer)
+        held = DP @ first
         np.abs(held, out=held)
-        held *= beta_room[:, None]
-        room -= held
-        if gamma_room:
-            np.matmul(b - rest[:, None] * DP, weights[0], out=held)
-            np.abs(held, out=held)
-            held *= gamma_room
+        widest = CHANGE * np.abs(rest) if self.penalty else np.abs(c) * float(steps.sum())
+        with np.errstate(divide="ignore", invalid="ignore"):
+            beta_room = np.minimum(SHARE * (room / held).min(axis=1), widest)
+            held *= beta_room[:, None]
             room -= held
-        # A unit comes nearer to switching only where alpha moves its input towards zero.
-        np.negative(free, out=free, where=z > 0)
-        free *= np.sign(c)[:, None]
-        np.maximum(free, 1e-300, out=free)
-        np.divide(room, free, out=free)
-        far = free.min(axis=1) * (1.0 - 1e-9)
-        good = (room.min(axis=1) > 0) & (far > 0)
-        far[~good] = 0.0
-        self.low[some], self.high[some] = np.where(c < 0, -far, 0.0), np.where(c > 0, far, 0.0)
-        self.rest[some] = rest
-        # An anchor without room still holds where it is: for one step.
-        self.gamma_room[some] = np.where(good, gamma_room * (1 + 1e-9), 0.0)
-        self.beta_room[some] = np.where(good, beta_room, 0.0)
+            far = np.minimum((room / nearer).min(axis=1), 1e9) * (1.0 - 1e-9)  # in steps as long as the next
+        good = (beta_room > 0) & (far > 0)
+        ends = np.stack([push * (1.0 - 1e-9), push + push * far])
+        # An anchor without room holds where it is: for one step.
+        self.alpha_low[some] = np.where(good, ends.min(axis=0), 1.0)
+        self.alpha_high[some] = np.where(good, ends.max(axis=0), 0.0)
+        self.gamma_low[some] = gamma.min() - 1.0 - 1e-12
+        self.gamma_high[some] = gamma.max() - 1.0 + 1e-12
+        self.rest[some], self.beta_room[some] = rest, np.where(good, beta_room, 0.0)
 
 
 def as_pieces(network: object, slope: Slope, y: FloatArray, look: Look) -> Pieces | None:

@@ -1,10 +1,8 @@
-"""Rows worked through a few at a time, in one thread or several."""
+"""Rows worked through a few at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -23,7 +21,6 @@ class Tiles:
     """How rows are worked through; the answer does not depend on it."""
 
     size: int = TILE  # rows worked on together
-    workers: int = 1  # threads, each with its own tile
     progress: Callable[[int, int], None] | None = None  # called with rows done and rows in all
 
     def run(self, work: Callable[[IntArray], T], n: int) -> list[T]:
@@ -36,9 +33,8 @@ class Tiles:
         """
         done: list[T] = []
         tiles = (np.arange(low, min(low + self.size, n)) for low in range(0, n, self.size))
-        with ThreadPoolExecutor(max_workers=self.workers) if self.workers > 1 else nullcontext() as pool:
-            for out in (map if pool is None else pool.map)(work, tiles):
-                done.append(out)
-                if self.progress is not None:
-                    self.progress(min(len(done) * self.size, n), n)
+        for tile in tiles:
+            done.append(work(tile))
+            if self.progress is not None:
+                self.progress(min(len(done) * self.size, n), n)
         return done

@@ -44,7 +44,7 @@ def stream(seed: int, name: str, block: int = 0) -> np.random.Generator:
     """Return the random stream of one named piece of work.
 
     Streams with different names or blocks are independent; the same name and block always give the
-    same numbers, so work can be cut into blocks and spread over any number of workers.
+    same numbers, so work can be cut into blocks, of which more can be made later.
 
     Parameters
     ----------
