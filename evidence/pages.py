@@ -570,8 +570,9 @@ def cost() -> str:
         for a, rows in local.items() for r in rows
     ]  # fmt: skip
     on_spark = [
-        (a, f"{r['rows']:,}", f"{r['seconds']:.1f} s", f"{r['bare_seconds']:.1f} s",
-         f"{r['seconds'] / r['bare_seconds']:.1f}", f"{r['megabytes']:.0f} MB", r.get("load", "–"))
+        (a, f"{r['rows']:,}", f"{r['seconds']:.1f} s",
+         *(cell for bare in ("bare_seconds", "same_seconds") for cell in _against(r, bare)),
+         f"{r['megabytes']:.0f} MB", r.get("load", "–"))
         for a, rows in spark.items() for r in rows
     ]  # fmt: skip
     absent = [
@@ -585,9 +586,13 @@ def cost() -> str:
         table(("audit", "rows", "wall", "processor", "memory", "findings", "load"), measured),
     ]
     if on_spark:
-        head = ("audit", "rows", "wall", "scoring alone", "ratio", "memory of the driver", "load")
+        head = ("audit", "rows", "wall", "scoring alone", "ratio", "same questions", "ratio", "memory of the driver",
+                "load")  # fmt: skip
         out += ["On Spark with two local workers, beside the bare cost of scoring the same rows there:",
-                table(head, on_spark)]  # fmt: skip
+                table(head, on_spark),
+                "The first ratio compares the audit with reading the rows once and asking the model once about each.",
+                "The second compares it with a job that holds nothing of ours, walks over the rows as often as the "
+                "audit does and asks the model as often about each."]  # fmt: skip
     whole = sorted((r for r in stored["rows"] if r["audit"] == "whole"), key=lambda r: (r["rows"], r["model"]))
     if whole:
         cells = [(r["model"], "in memory" if r["engine"] == "memory" else "in batches", f"{r['rows']:,}",
@@ -599,6 +604,12 @@ def cost() -> str:
         out.append(f"Not measured yet: {'; '.join(absent)}.")
     out += ["## How it grows", _growth(stored["rows"], local), "## A billion rows", _billion(local, stored["machine"])]
     return "\n\n".join([*out, _machine(stored)]) + "\n"
+
+
+def _against(measured: dict[str, Any], bare: str) -> tuple[str, str]:
+    """Return seconds of a bare job and how many times as long the audit took, where both were measured."""
+    seconds = measured.get(bare)
+    return ("–", "–") if seconds is None else (f"{seconds:.1f} s", f"{measured['seconds'] / seconds:.1f}")
 
 
 def _growth(stored: list[dict[str, Any]], local: dict[str, list[dict[str, Any]]]) -> str:

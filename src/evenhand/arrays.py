@@ -15,6 +15,10 @@ AnyArray = NDArray[Any]
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
     """Return a copy that nobody can change."""
-    copy = np.array(array)
-    copy.flags.writeable = False
-    return copy
+    return sealed(np.array(array))
+
+
+def sealed(array: NDArray[Any]) -> NDArray[Any]:
+    """Return the same array, which nobody can change from now on; for one that was just made and nobody else has."""
+    array.flags.writeable = False
+    return array

@@ -3,6 +3,7 @@ from __future__ import annotations
 import importlib
 import json
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -201,6 +202,42 @@ def test_several_groups_are_each_compared_with_the_reference() -> None:
     result = audit_tail(data, model=model, n_resamples=99)
     assert [f.groups for f in result if f.measure == "ecd"] == [("race=1", "race=0"), ("race=2", "race=0")]
     assert len(result) == 6
+
+
+@pytest.mark.parametrize("flip", ["column", "mapping", "function"])
+def test_members_of_several_groups_are_recorded_as_those_they_are_compared_with(flip: str) -> None:
+    """Mean changes against a plain loop over people; columns that differ by group, and a function of some rows."""
+    rng = np.random.default_rng(9)
+    n = 600
+    race = rng.choice(3, p=[0.5, 0.3, 0.2], size=n)
+    columns = {"x": rng.normal(size=n), "race": race.astype(float), "other": (race == 2).astype(float)}
+    values = {"0": {"race": 0.0}, "1": {"race": 1.0}, "2": {"race": 2.0, "other": 1.0}}
+    given: list[set[float]] = []
+
+    def function(some: Mapping[str, np.ndarray], label: str) -> dict[str, np.ndarray]:
+        given.append(set(some["race"].tolist()))
+        return {**some, **{name: np.full(len(some["x"]), value) for name, value in values[label].items()}}
+
+    def model(X: np.ndarray) -> np.ndarray:
+        return special.expit(X[:, 0] + 0.3 * X[:, 1] ** 2 - 0.4 * X[:, 1] * X[:, 2])
+
+    def changed(own: int, label: str) -> float:
+        total = []
+        for i in np.flatnonzero(race == own):
+            person = {name: column[i] for name, column in columns.items()}
+            other = {**person, **({"race": float(label)} if flip == "column" else values[label])}
+            rows = np.array([[*person.values()], [*other.values()]])
+            total.append(model(rows)[1] - model(rows)[0])
+        return float(np.mean(total))
+
+    data = eh.AuditData.from_arrays(score=np.full(n, 0.5), groups={"race": race}, features=columns)
+    how = {"column": "race", "mapping": values, "function": function}[flip]
+    result = audit_tail(data, model=model, flip=how, measures="acd", rng=0)
+    means = {f.groups: f.estimate for f in result if f.measure == "acd"}
+    expected = {(own, other): changed(own, str(other)) for own, other in ((1, 0), (2, 0), (0, 1), (0, 2))}
+    assert sorted(means.values()) == pytest.approx(sorted(expected.values()), rel=1e-12)
+    assert {0.0} in given or flip != "function"
+    assert all(0.0 not in some or some == {0.0} for some in given)
 
 
 def test_small_groups_get_a_suggestion_from_generated_rows_and_no_test() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import threading
@@ -173,3 +174,62 @@ def test_a_killed_executor_changes_nothing(tmp_path: Path) -> None:
     assert mark.exists()
     assert answers[0] == answers[1]
     assert answers[0].split()[0] == "10000"
+
+
+CONNECT = """
+import json, os, sys
+
+import pandas as pd
+from sklearn.linear_model import LogisticRegression
+
+import evenhand as eh
+
+os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.remote("local[2]").getOrCreate()
+rows = pd.read_parquet(sys.argv[1])
+model = LogisticRegression().fit(rows[["x", "sex"]].to_numpy(), rows["paid"])
+frame = spark.read.parquet(sys.argv[1]).repartition(2)
+assert type(frame).__module__ == "pyspark.sql.connect.dataframe"
+asked = {"outcome": "paid", "groups": "sex", "features": ["x", "sex"]}
+plan = eh.Plan(audits=["group", "projection", "tail"])
+for data in (eh.read(rows, **asked), eh.read(frame, **asked, rows="batches")):
+    run = eh.audit(data, model=model, plan=plan, rng=0)
+    print("answer", json.dumps([(f.measure, f.groups, f.estimate) for f in run.findings]))
+
+
+def poisoned(X):
+    if len(X) and X[:, 0].max() > 1e6:
+        raise ValueError("no such income")
+    return 1 / (1 + 2.718281828 ** -X[:, 0])
+
+
+poison = frame.limit(500).selectExpr("x", "sex", "paid").union(spark.sql("SELECT 1e7D, 1L, 1L"))
+try:
+    eh.audit(eh.read(poison, **asked, rows="batches"), model=poisoned, plan=eh.Plan(audits=["group"]), rng=0)
+except eh.EvenhandError as error:
+    print("said", error)
+spark.stop()
+"""
+
+
+def test_a_connect_session_says_what_rows_in_memory_say(tmp_path: Path) -> None:
+    """In a process of its own: one process cannot hold a classic session and a Connect session."""
+    rng = np.random.default_rng(3)
+    rows = pd.DataFrame({"x": rng.normal(size=2000), "sex": rng.integers(2, size=2000)})
+    rows["paid"] = (rows["x"] + 0.5 * rows["sex"] + rng.normal(size=2000) > 0).astype(int)
+    source, script = tmp_path / "rows.parquet", tmp_path / "connect.py"
+    rows.to_parquet(source)
+    script.write_text(CONNECT, encoding="utf-8")
+    command = [sys.executable, str(script), str(source)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=900, check=False)
+    answers = [json.loads(line.removeprefix("answer ")) for line in done.stdout.splitlines() if line[:6] == "answer"]
+    assert len(answers) == 2, done.stderr[-2000:]
+    assert len(answers[0]) == len(answers[1]) == 8
+    for one, two in zip(*answers, strict=True):
+        assert one[:2] == two[:2]
+        # The AUC takes scores of one bin as equal.
+        assert two[2] == pytest.approx(one[2], rel=1e-8, abs=2e-4 if one[0] == "auc" else 1e-12, nan_ok=True)
+    assert "said Model `poisoned` raised ValueError when asked about" in done.stdout
+    assert "no such income" in done.stdout

@@ -5,10 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import FixedThresholdClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
 import evenhand as eh
 from evenhand.errors import DataError, UsageError
@@ -212,3 +221,54 @@ def test_a_model_is_asked_about_all_rows_once():
 
     eh.audit(read(outcome=Y), model=model, plan=eh.Plan(audits=("group",), group={"metrics": ["fnr"]}))
     assert asked == [N]
+
+
+class Counted:
+    """Counts the rows that a method of an estimator is asked about."""
+
+    def __init__(self, method):
+        self.method, self.rows = method, 0
+
+    def __call__(self, given):
+        self.rows += len(given)
+        return self.method(given)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        LogisticRegression(),
+        DecisionTreeClassifier(max_depth=2, random_state=0),
+        ExtraTreeClassifier(max_depth=2, random_state=0),
+        ExtraTreesClassifier(n_estimators=2, random_state=0),
+        RandomForestClassifier(n_estimators=2, max_depth=9, random_state=0),
+        GradientBoostingClassifier(n_estimators=3, random_state=0),
+        HistGradientBoostingClassifier(max_iter=3, random_state=0),
+        MLPClassifier((3,), solver="lbfgs", max_iter=30, tol=1.0, random_state=0),
+        make_pipeline(StandardScaler(), LogisticRegression()),
+    ],
+    ids=lambda kind: type(kind).__name__,
+)
+def test_scores_say_what_a_model_decides_and_it_is_asked_again_only_where_they_are_even(kind):
+    words = np.where(Y == 1, "approved", "denied")
+    fitted = kind.fit(X, words)
+    asked = audited_model(fitted, read(outcome=words))
+    assert asked.halved
+    method = fitted.predict
+    fitted.predict = Counted(method)
+    answers = asked.remember(dict(COLUMNS))
+    np.testing.assert_array_equal(answers.decision, method(X) == "approved")
+    assert fitted.predict.rows == (answers.score == 0.5).sum()
+
+
+def test_even_probabilities_are_decided_as_the_model_decides_them():
+    halves = np.repeat([0.0, 1.0], 150)
+    tree = DecisionTreeClassifier().fit(halves[:, None], np.tile([0, 1], 150))
+    assert set(tree.predict_proba(halves[:, None])[:, 1]) == {0.5}
+    data = eh.AuditData.from_arrays(outcome=Y, groups={"g": G}, features={"x": halves})
+    np.testing.assert_array_equal(audited_model(tree, data).decide(data.features), np.zeros(300))
+
+
+def test_models_that_decide_by_another_rule_are_asked_for_it():
+    for kind in (SVC(), FixedThresholdClassifier(LogisticRegression(), threshold=0.3)):
+        assert not audited_model(kind.fit(X, Y), read(outcome=Y)).halved

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.arrays import FloatArray, IntArray, read_only
+from evenhand.arrays import FloatArray, IntArray, sealed
 from evenhand.intake.batches import Batches, LocalBatches
 from evenhand.intake.columns import Column
 from evenhand.intake.data import AuditData
@@ -61,11 +61,12 @@ class BatchCoding:
             keep &= ~columns[options.period].missing
         count, weight = self._weights(columns, rows)
         keep &= count > 0
+        every = bool(keep.all())  # then nothing is copied: a batch has many columns and this is done for each
 
-        def of(values: FloatArray | None) -> FloatArray | None:
-            return None if values is None else read_only(values[keep])
+        def of(values: Any) -> Any:
+            return None if values is None else sealed(values if every else values[keep])
 
-        groups = {name: codes[keep] for name, codes in groups.items()}
+        groups = {name: codes if every else codes[keep] for name, codes in groups.items()}
         for crossed, crossing, names in zip(
             whole.attributes[len(options.groups) :], self.crossings, options.intersections, strict=True
         ):
@@ -77,12 +78,10 @@ class BatchCoding:
             decision=of(decision),
             score=of(score),
             score_bins=None,
-            attributes=tuple(replace(a, codes=read_only(groups[a.name])) for a in whole.attributes),
-            strata=None
-            if strata is None or whole.strata is None
-            else replace(whole.strata, codes=read_only(strata[keep])),
-            features={name: read_only(columns[name].take(keep).plain()) for name in options.features},
-            count=read_only(count[keep]),
+            attributes=tuple(replace(a, codes=sealed(groups[a.name])) for a in whole.attributes),
+            strata=None if strata is None or whole.strata is None else replace(whole.strata, codes=of(strata)),
+            features={name: of(columns[name].plain()) for name in options.features},
+            count=of(count),
             weight=of(weight),
             weight_square=None if weight is None else of(weight**2),
             rows=RowCounts(rows_in=rows, rows_used=used, dropped={}),

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand.arrays import FloatArray, IntArray, read_only
+from evenhand.arrays import FloatArray, IntArray, read_only, sealed
 from evenhand.errors import DataError, UsageError, near_matches
 from evenhand.intake.arrays import arrays_table
 from evenhand.intake.batches import Batches
@@ -304,7 +304,7 @@ class AuditData(Displayed):
         counts = self.count[at] if count is None else count
 
         def of(values: FloatArray | None) -> FloatArray | None:
-            return None if values is None else read_only(values[at])
+            return None if values is None else sealed(values[at])
 
         rows, order = int(counts.sum()), np.argsort(at, kind="stable")
         content = self.fingerprint.encode() + at[order].tobytes() + counts[order].tobytes()
@@ -314,14 +314,14 @@ class AuditData(Displayed):
             decision=of(self.decision),
             score=of(self.score),
             weight=of(self.weight),
-            weight_square=None if self.weight is None else read_only(counts * self.weight[at] ** 2),
-            attributes=tuple(replace(a, codes=read_only(a.codes[at])) for a in self.attributes),
-            continuous={name: read_only(v[at]) for name, v in self.continuous.items()},
-            features={name: read_only(v[at]) for name, v in self.features.items()},
-            strata=None if self.strata is None else replace(self.strata, codes=read_only(self.strata.codes[at])),
-            cluster=None if self.cluster is None else read_only(self.cluster[at]),
-            survey_strata=None if self.survey_strata is None else read_only(self.survey_strata[at]),
-            period=None if self.period is None else replace(self.period, codes=read_only(self.period.codes[at])),
+            weight_square=None if self.weight is None else sealed(counts * self.weight[at] ** 2),
+            attributes=tuple(replace(a, codes=sealed(a.codes[at])) for a in self.attributes),
+            continuous={name: sealed(v[at]) for name, v in self.continuous.items()},
+            features={name: sealed(v[at]) for name, v in self.features.items()},
+            strata=None if self.strata is None else replace(self.strata, codes=sealed(self.strata.codes[at])),
+            cluster=None if self.cluster is None else sealed(self.cluster[at]),
+            survey_strata=None if self.survey_strata is None else sealed(self.survey_strata[at]),
+            period=None if self.period is None else replace(self.period, codes=sealed(self.period.codes[at])),
             probabilities={name: p.take(at) for name, p in self.probabilities.items()},
             count=read_only(counts),
             rows=RowCounts(rows_in=rows, rows_used=rows, dropped={}),
@@ -354,7 +354,7 @@ class AuditData(Displayed):
         first = parts[0]
 
         def of(values: Sequence[NDArray[Any] | None]) -> Any:
-            return read_only(np.concatenate([v for v in values if v is not None])) if values[0] is not None else None
+            return sealed(np.concatenate([v for v in values if v is not None])) if values[0] is not None else None
 
         def attribute(own: Attribute, codes: Sequence[IntArray]) -> Attribute:
             return replace(own, codes=of(codes))

@@ -10,21 +10,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.kernels.shared.row_hash import WordArray, mix, row_hash, unit_interval
+from evenhand.kernels.shared.row_hash import Coded, WordArray, mix, row_hash, unit_interval
 
 
-def content(batch: Any) -> Mapping[str, NDArray[Any]]:
+def content(batch: Any) -> Mapping[str, NDArray[Any] | Coded]:
     """Return all that the source says of each record of a batch, by name, for `row_hash`.
 
     What a model said of a row is no part of it: it follows from the rest, and may differ in the last digit with the
     rows that the model was asked about together.
     """
-    known: dict[str, NDArray[Any]] = {f"feature:{name}": values for name, values in batch.features.items()}
+    known: dict[str, NDArray[Any] | Coded] = {f"feature:{name}": values for name, values in batch.features.items()}
     for attribute in batch.attributes:
-        known[f"group:{attribute.name}"] = np.array(attribute.labels, dtype=object)[attribute.codes]
+        known[f"group:{attribute.name}"] = Coded(attribute.codes, attribute.labels)
     known |= {f"number:{name}": values for name, values in batch.continuous.items()}
     if batch.strata is not None:
-        known["strata"] = np.array(batch.strata.labels, dtype=object)[batch.strata.codes]
+        known["strata"] = Coded(batch.strata.codes, batch.strata.labels)
     for role in ("outcome", "decision", "score", "weight"):
         values = getattr(batch, role)
         if values is not None and role in batch.columns:
@@ -86,11 +86,6 @@ class RowSample:
         """Say whether so many rows can be drawn, or all there are."""
         self._sort()
         return rows <= self._rows and (self._bound is None or rows <= self._words.size)
-
-    @property
-    def empty(self) -> bool:
-        """Whether no row was taken."""
-        return self._data is None and not self._waiting
 
     def drawn(self, rows: int) -> Any:
         """Return so many rows: those with the smallest hashes, evenly spaced ones of them where contents repeat."""

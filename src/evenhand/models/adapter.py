@@ -21,6 +21,7 @@ from evenhand.models.audited import Answers, AuditedModel, NotFiniteError, in_un
 from evenhand.models.files import load_model
 from evenhand.models.fitted_columns import check_columns, expected_columns
 from evenhand.models.gradient import GradientModel
+from evenhand.models.gradient_sklearn import final_step
 from evenhand.models.gradient_torch import network_of
 from evenhand.models.input_space import Columns, own_values
 from evenhand.models.onnx import OnnxClassifier
@@ -28,6 +29,18 @@ from evenhand.models.orientation import Oriented, class_of_one
 
 # Of rows that stay where they are, so many show what the model takes and whether it agrees with the data.
 ASKED_ROWS = 20_000
+
+# Their decisions follow from their probabilities, so that they need not be asked for both.
+_HALVED = (
+    "DecisionTreeClassifier",
+    "ExtraTreeClassifier",
+    "ExtraTreesClassifier",
+    "GradientBoostingClassifier",
+    "HistGradientBoostingClassifier",
+    "LogisticRegression",
+    "MLPClassifier",
+    "RandomForestClassifier",
+)
 
 
 def adapt(
@@ -159,12 +172,18 @@ def _estimator(blank: AuditedModel, labels: Mapping[str, Labels], positive: Any,
     threshold = _tuned(source, classes, one) if threshold is None else threshold
     made = replace(blank, classes=classes, one=one, notes=(*blank.notes, *([note] if note else [])))
     if known is not None and threshold is None:
-        made = replace(made, choose=face.chosen)
+        made = replace(made, choose=face.chosen, halved=_halved(source))
     if hasattr(source, "predict_proba"):
         return replace(made, ask=face.probability, probability=True, threshold=0.5 if threshold is None else threshold)
     if hasattr(source, "decision_function"):
         return replace(made, ask=face.margin, threshold=0.0 if threshold is None else threshold)
     return replace(made, ask=face.chosen, probability=True, threshold=0.5)
+
+
+def _halved(source: Any) -> bool:
+    """Say whether a model is one of scikit-learn's that decide for the class of the larger probability."""
+    last = type(final_step(source)[1])
+    return last.__module__.startswith("sklearn.") and last.__name__ in _HALVED
 
 
 def _tuned(source: Any, classes: tuple[Any, ...], one: int) -> float | None:

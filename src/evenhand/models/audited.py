@@ -21,6 +21,8 @@ from evenhand.models.input_space import Columns, as_frame, own_values
 
 Ask = Callable[[Any], Any]
 
+_ROUNDING = 1e-9  # of a probability
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Answers:
@@ -52,6 +54,8 @@ class AuditedModel:
         From what the model takes to one score per row; larger is closer to decision 1.
     choose : callable or None
         From what the model takes to its own decisions, 0.0 or 1.0; None where the threshold decides.
+    halved : bool
+        Whether its own decision is 1 where the probability is above one half, but for rounding close to it.
     probability : bool
         Whether the score is a probability.
     threshold : float or None
@@ -83,6 +87,7 @@ class AuditedModel:
     outer: Any
     ask: Ask
     choose: Ask | None = None
+    halved: bool = False
     probability: bool = False
     threshold: float | None = None
     inputs: tuple[str, ...] | None = None
@@ -126,6 +131,8 @@ class AuditedModel:
         for known in self._known(columns):
             if known.decision is not None:
                 return known.decision
+            if known.score is not None and self.halved and self.choose is not None:
+                return self._above_half(self.choose, columns, known.score)
         if self.choose is not None:
             return self._answer(self.choose, self.encode(columns), columns)
         return (self.score(columns) >= self.cut()).astype(np.float64)
@@ -138,6 +145,15 @@ class AuditedModel:
         decision = None if self.threshold is None else self.decide(columns)
         self.latest[:] = [Answers(columns=columns, score=score, decision=decision)]
         return self.latest[0]
+
+    def _above_half(self, choose: Ask, columns: Columns, score: FloatArray) -> FloatArray:
+        """Return its own decisions from its scores, and ask it about the rows where rounding could matter only."""
+        decision = (score > 0.5).astype(np.float64)
+        near = np.flatnonzero(np.abs(score - 0.5) < _ROUNDING)
+        if near.size:
+            some = {name: np.asarray(column)[near] for name, column in columns.items()}
+            decision[near] = self._answer(choose, self.encode(some), some)
+        return decision
 
     def _known(self, columns: Columns) -> list[Answers]:
         return [known for known in (self.seen, *self.latest) if known is not None and known.columns is columns]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -58,7 +59,7 @@ class ScoredCells:
     def add(self, batch: AuditData) -> None:
         """Take the rows of one batch, with scores."""
         self._decided = batch.decision is not None
-        self._take(np.column_stack(_keys(batch, self._bins)), batch.count, np.column_stack(_terms(batch, self._bins)))
+        self._take(*_added_up(_keys(batch, self._bins), batch.count, _terms(batch, self._bins)))
 
     def merge(self, other: ScoredCells) -> None:
         """Take the rows of another part."""
@@ -67,14 +68,12 @@ class ScoredCells:
             self._take(other._codes, other._count, other._sums)
 
     def _take(self, codes: IntArray, count: IntArray, sums: FloatArray) -> None:
+        """Take cells."""
         if self._count.size:
             codes, count = np.vstack([self._codes, codes]), np.concatenate([self._count, count])
             sums = np.vstack([self._sums, sums])
-        cell, used = joint_codes([(key, int(key.max()) + 1) for key in codes.T])
-        self._codes = codes[first_places(cell, len(used))]
-        self._count = np.zeros(len(used), dtype=np.int64)
-        np.add.at(self._count, cell, count)
-        self._sums = np.column_stack([np.bincount(cell, weights=term, minlength=len(used)) for term in sums.T])
+            codes, count, sums = _added_up([*codes.T], count, [*sums.T])
+        self._codes, self._count, self._sums = codes, count, sums
 
     def data(self, whole: AuditData) -> AuditData:
         """Return the cells as data: those of the whole, with what the model says."""
@@ -105,6 +104,18 @@ class ScoredCells:
             weight_square=read_only(steady(square)) if weighted else None,
             moments={name: Moments(*map(read_only, three)) for name, three in moments.items()},
         )
+
+
+def _added_up(
+    keys: Sequence[IntArray], count: IntArray, terms: Sequence[FloatArray]
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """Return the cells of some rows or cells: codes, shape (cells, keys), rows, and sums, shape (cells, sums)."""
+    cell, used = joint_codes([(key, int(key.max()) + 1) for key in keys])
+    first = first_places(cell, len(used))
+    rows = np.zeros(len(used), dtype=np.int64)
+    np.add.at(rows, cell, count)
+    sums = [np.bincount(cell, weights=term, minlength=len(used)) for term in terms]
+    return np.column_stack([key[first] for key in keys]), rows, np.column_stack(sums)
 
 
 def _keys(batch: AuditData, bins: ScoreBins) -> list[IntArray]:

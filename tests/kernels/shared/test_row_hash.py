@@ -9,7 +9,7 @@ import struct
 import numpy as np
 from scipy import stats
 
-from evenhand.kernels.shared.row_hash import row_hash, unit_interval
+from evenhand.kernels.shared.row_hash import Coded, row_hash, unit_interval
 
 WORD = 2**64
 
@@ -66,3 +66,12 @@ def test_the_hash_is_even() -> None:
     u = unit_interval(row_hash({"x": np.arange(100_000.0)}, seed=3))
     assert stats.kstest(u, "uniform").pvalue > 0.001
     assert abs(np.corrcoef(u[1:], u[:-1])[0, 1]) < 4 / math.sqrt(u.size)
+
+
+def test_coded_texts_count_as_the_texts_themselves() -> None:
+    numbers = np.array([1.5, -2.0, math.nan])
+    texts = np.array(["F", None, "M"], dtype=object)
+    coded = Coded(np.array([2, 0, 1]), [None, "M", "F"])
+    plain = row_hash({"x": numbers, "sex": texts}, seed=3)
+    np.testing.assert_array_equal(row_hash({"sex": coded, "x": numbers}, seed=3), plain)
+    assert int(plain[0]) == plain_hash({"x": 1.5, "sex": "F"}, 3)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.arrays import FloatArray
+from evenhand.arrays import FloatArray, IntArray
 from evenhand.audits.tail.changes import Changes
 from evenhand.audits.tail.options import TailSetting
 from evenhand.errors import DataError
@@ -35,18 +35,33 @@ class Flipped:
     values: Values
     favourable: str
 
-    def scores(self, columns: Columns, other: int) -> tuple[FloatArray, FloatArray]:
-        """Return scores of rows in both records, higher is better. [monjezi2025] Definition III.1."""
-        if not len(next(iter(columns.values()))):
-            return np.empty(0), np.empty(0)
-        before = self.scorer.score(columns)
-        after = self.scorer.score(recorded_as(columns, self.attribute.labels[other], other, self.values))
-        return (before, after) if self.favourable == "high" else (1 - before, 1 - after)
+    def scores(self, columns: Columns) -> FloatArray:
+        """Return scores of rows as they are, higher is better."""
+        return self._favourable(self.scorer.score(columns))
+
+    def scores_as(self, columns: Columns, other: IntArray) -> FloatArray:
+        """Return scores of rows, each recorded as a member of another group."""
+        score = np.empty(other.size)
+        if callable(self.values):  # a user's function gets the rows that it is about and no others
+            for code in np.unique(other).tolist():
+                mine = other == code
+                some = {name: column[mine] for name, column in columns.items()}
+                score[mine] = self.scorer.score(recorded_as(some, self.attribute.labels[code], code, self.values))
+            return self._favourable(score)
+        changed = dict(columns)
+        for code in np.unique(other).tolist():
+            for name, column in recorded_as(columns, self.attribute.labels[code], code, self.values).items():
+                if column is not columns[name]:
+                    changed[name] = np.where(other == code, column, changed[name])
+        return self._favourable(self.scorer.score(changed))
+
+    def _favourable(self, score: FloatArray) -> FloatArray:
+        return score if self.favourable == "high" else 1 - score
 
     def change(self, other: int, columns: Columns) -> FloatArray:
-        """Return what becoming a member of another group does to the scores of rows."""
-        before, after = self.scores(columns, other)
-        return after - before
+        """Return what becoming a member of another group does to the scores of rows. [monjezi2025] Definition III.1."""
+        rows = len(next(iter(columns.values())))
+        return self.scores_as(columns, np.full(rows, other)) - self.scores(columns)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,15 +176,29 @@ class _PairChanges:
     ) -> None:
         self._flipped = flipped
         self.changes = {pair: Changes(sizes[pair[0]], cuts) for pair in pairs}
+        # In each turn a row is recorded as one other group: in the first everybody, then the reference's members again.
+        self._turns: list[dict[int, int]] = []
+        for own, other in pairs:
+            turn = next((turn for turn in self._turns if own not in turn), None)
+            if turn is None:
+                self._turns.append(turn := {})
+            turn[own] = other
 
     def add(self, batch: AuditData) -> None:
         """Ask about the rows of one batch."""
-        codes = batch.attribute(self._flipped.attribute.name).codes
-        for (own, other), changes in self.changes.items():
-            mine = codes == own
-            before, after = self._flipped.scores({n: c[mine] for n, c in batch.features.items()}, other)
-            times = batch.count[mine]
-            changes.add(np.repeat(before, times), np.repeat(after, times))
+        attribute = batch.attribute(self._flipped.attribute.name)
+        before = self._flipped.scores(batch.features)
+        for turn in self._turns:
+            others = np.array([turn.get(own, -1) for own in range(len(attribute.labels))])[attribute.codes]
+            some = np.flatnonzero(others >= 0)
+            if not some.size:
+                continue
+            rows = batch if some.size == others.size else batch.records(some)
+            after = self._flipped.scores_as(rows.features, others[some])
+            for own, other in turn.items():
+                mine = np.flatnonzero(attribute.codes[some] == own)
+                times = rows.count[mine]
+                self.changes[own, other].add(np.repeat(before[some[mine]], times), np.repeat(after[mine], times))
 
     def merge(self, other: _PairChanges) -> None:
         """Take the rows of another part."""
@@ -216,8 +245,13 @@ class _Recorded:
     def add(self, batch: AuditData) -> None:
         """Take the rows of one batch."""
         for attribute, names in self.names.items():
-            codes = batch.attribute(attribute).codes
-            lines = set(zip(codes.tolist(), *(batch.features[n].tolist() for n in names), strict=True))
+            codes, columns = batch.attribute(attribute).codes, [batch.features[n] for n in names]
+            news = np.ones(codes.size, dtype=np.bool_)
+            for code, kinds in self.rows[attribute].items():
+                # Most rows look like the first of their group, which is quickly seen.
+                first = next(iter(kinds))
+                news &= ~np.logical_and.reduce([codes == code, *(c == v for c, v in zip(columns, first, strict=True))])
+            lines = set(zip(codes[news].tolist(), *(c[news].tolist() for c in columns), strict=True))
             self._take(attribute, sorted(lines, key=repr))
 
     def merge(self, other: _Recorded) -> None:

@@ -6,19 +6,17 @@ import importlib.util
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from evenhand.errors import MissingDependencyError
 from evenhand.intake.columns import Column, from_codes
 from evenhand.intake.parts import FeatureType
 
 
-def batch_columns(batch: Any, names: Sequence[str], kinds: Mapping[str, str]) -> dict[str, Column]:
-    """Take the columns of one record batch, in the order of `names`.
+def batch_columns(arrays: Sequence[Any], names: Sequence[str], kinds: Mapping[str, str]) -> dict[str, Column]:
+    """Take the columns of one batch of rows, in the order of `names`.
 
     Parameters
     ----------
-    batch : pyarrow.RecordBatch
+    arrays : sequence of pyarrow.Array
         Numbers, truth values, and everything else as texts.
     names : sequence of str
         The user's names of its columns.
@@ -33,10 +31,9 @@ def batch_columns(batch: Any, names: Sequence[str], kinds: Mapping[str, str]) ->
     import pyarrow
 
     columns = {}
-    for name, array in zip(names, batch.columns, strict=True):
+    for name, array in zip(names, arrays, strict=True):
         if kinds[name] in ("number", "truth"):
-            floats = array.cast(pyarrow.float64())
-            values = np.array(floats.to_numpy(zero_copy_only=False), dtype=np.float64)
+            values = array.cast(pyarrow.float64()).to_numpy(zero_copy_only=False)
             truth = FeatureType(kind="truth") if kinds[name] == "truth" else None
             columns[name] = Column(kind=kinds[name], values=values, source_type=truth)
         else:

@@ -18,7 +18,6 @@ from evenhand.errors import DataError, EvenhandError
 from evenhand.intake.batches import FIRST_ROWS, Batches, S, add_up
 from evenhand.intake.engines.record_batches import batch_columns, require_arrow
 from evenhand.intake.engines.spark import SparkEngine
-from evenhand.intake.row_sample import RowSample
 
 # Summaries that reach the driver, at most: partitions beyond that are read together.
 MOST_PARTS = 512
@@ -54,11 +53,16 @@ class SparkBatches(Batches):
         super().__init__(rows, features)
         require_arrow()
         self._engine, self._code, self._columns = engine, code, tuple(columns)
+        self._kinds = {name: engine.kinds[name] for name in columns}
 
     def _read_first(self) -> Any:
-        frame = self._engine.cast(self._columns, narrow=True).limit(FIRST_ROWS)
-        held = self._added(frame, partial(RowSample, FIRST_ROWS, 0))
-        return None if held.empty else held.drawn(FIRST_ROWS)
+        import pyarrow
+
+        # Collected, because Spark then reads no more than it needs; Arrow would let every partition begin.
+        rows = _collected(self._engine.cast(self._columns, narrow=True).limit(FIRST_ROWS))
+        arrays = [pyarrow.array([row[i] for row in rows]) for i in range(len(self._columns))]
+        some = self._code(batch_columns(arrays, self._columns, self._kinds))
+        return some if some.count.size else None
 
     def _walk(self, make: Callable[[], S]) -> S:
         if self.progress is not None:
@@ -67,12 +71,12 @@ class SparkBatches(Batches):
 
     def _added(self, frame: Any, make: Callable[[], S]) -> S:
         """Add up each partition of a frame where it is, and merge what comes back."""
-        kinds = {name: self._engine.kinds[name] for name in self._columns}
-        work = _pickled((make, self._code, self._columns, kinds))
+        work = _pickled((make, self._code, self._columns, self._kinds))
         with warnings.catch_warnings():
             # Spark looks at the version of pandas, which has no part in this.
             warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
-            lines = sorted(_collected(frame.mapInArrow(partial(_add_up, work), _SCHEMA)))
+            rows = _collected(frame.mapInArrow(partial(_add_up, work), _SCHEMA))
+        lines = sorted((row["part"], bytes(row["summary"] or b""), bytes(row["error"] or b"")) for row in rows)
         _raise_first(lines)
         summary = make()
         for _, state, _ in lines:
@@ -95,9 +99,9 @@ def _pickled(work: Any) -> bytes:
         ) from error
 
 
-def _collected(frame: Any) -> list[tuple[int, bytes, bytes]]:
+def _collected(frame: Any) -> list[Any]:
     try:
-        return [(row["part"], bytes(row["summary"] or b""), bytes(row["error"] or b"")) for row in frame.collect()]
+        return list(frame.collect())
     except Exception as error:  # Spark wraps what a worker raised in classes of its own, which differ by version
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         said = next((line for line in reversed(lines) if "Error: " in line or "Exception: " in line), lines[0])
@@ -118,7 +122,7 @@ def _add_up(work: bytes, batches: Iterable[Any]) -> Iterator[Any]:
     make, code, columns, kinds = pickle.loads(work)
     context = TaskContext.get()
     part = 0 if context is None else context.partitionId()
-    coded = (code(batch_columns(batch, columns, kinds)) for batch in batches)
+    coded = (code(batch_columns(batch.columns, columns, kinds)) for batch in batches)
     try:
         yield _line(part, _state(add_up(make(), coded, f" of partition {part}"), make), b"")
     except EvenhandError as error:  # it would fail again: Spark need not try

@@ -7,26 +7,37 @@ machine, in every order of the rows and the columns, and however the rows are di
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.arrays import FloatArray
+from evenhand.arrays import FloatArray, IntArray
 
 WordArray = NDArray[np.uint64]
 
 _BLOCK = 1 << 15  # rows that fit in the processor's cache
 
 
-def row_hash(columns: Mapping[str, NDArray[Any]], seed: int) -> WordArray:
+class Coded(NamedTuple):
+    """A column of texts: each row's place among them, and the texts."""
+
+    codes: IntArray
+    texts: Sequence[str | None]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+
+def row_hash(columns: Mapping[str, NDArray[Any] | Coded], seed: int) -> WordArray:
     """Return 64 bits for each row's values; names of columns count, their order does not.
 
     Parameters
     ----------
-    columns : mapping of str to ndarray, shape (rows,)
-        Numbers by their value as doubles (0 and -0 are one number, every NaN is one); texts, and None for none.
+    columns : mapping of str to ndarray, shape (rows,), or Coded
+        Numbers by their value as doubles (0 and -0 are one number, every NaN is one); texts, and None for none, as
+        they are or coded.
     seed : int
         Another seed gives other bits.
 
@@ -44,11 +55,11 @@ def row_hash(columns: Mapping[str, NDArray[Any]], seed: int) -> WordArray:
     rows = len(next(iter(columns.values()))) if columns else 0
     words = np.zeros(rows, dtype=np.uint64)
     for name, values in columns.items():
-        array, salt = np.asarray(values), column_salt(name)
-        if array.dtype.kind in "biuf":
-            add_numbers(words, array, salt)
+        salt = column_salt(name)
+        if not isinstance(values, Coded) and values.dtype.kind in "biuf":
+            add_numbers(words, values, salt)
         else:
-            codes, texts = _coded_texts(array)
+            codes, texts = values if isinstance(values, Coded) else _coded_texts(values)
             words += mix(text_words(texts) ^ salt)[codes]
     return mix(words ^ np.uint64(int.from_bytes(digest(f"seed:{seed}")[:8], "little")))
 
@@ -67,8 +78,10 @@ def unit_interval(words: WordArray) -> FloatArray:
 def add_numbers(words: WordArray, values: NDArray[Any], salt: np.uint64) -> None:
     """Add the hashes of a column of numbers to those of other columns, in place; a sum knows no order of columns."""
     for start in range(0, len(values), _BLOCK):
-        part = values[start : start + _BLOCK].astype(np.float64) + 0.0
-        part[np.isnan(part)] = np.nan
+        part = np.add(values[start : start + _BLOCK], 0.0, dtype=np.float64)
+        missing = np.isnan(part)
+        if missing.any():
+            part[missing] = np.nan
         words[start : start + _BLOCK] += mix(part.view(np.uint64) ^ salt)
 
 
@@ -100,10 +113,10 @@ def mix(words: WordArray) -> WordArray:
     return x
 
 
-def _coded_texts(array: NDArray[Any]) -> tuple[NDArray[np.int64], list[str | None]]:
+def _coded_texts(array: NDArray[Any]) -> Coded:
     """Return each row's place among the distinct texts, so that each text is hashed once."""
     items = array.tolist()
     distinct = list(set(items))
     place = {value: i for i, value in enumerate(distinct)}
     codes = np.fromiter(map(place.__getitem__, items), dtype=np.int64, count=len(items))
-    return codes, [None if value is None or value != value else str(value) for value in distinct]
+    return Coded(codes, [None if value is None or value != value else str(value) for value in distinct])
