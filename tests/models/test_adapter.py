@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.svm import SVC
@@ -212,3 +212,26 @@ def test_a_model_is_asked_about_all_rows_once():
 
     eh.audit(read(outcome=Y), model=model, plan=eh.Plan(audits=("group",), group={"metrics": ["fnr"]}))
     assert asked == [N]
+
+
+class Countless(RandomForestClassifier):
+    """A forest that decides on its own, which its name does not say."""
+
+    def predict(self, X):
+        return self.classes_[(self.predict_proba(X)[:, 1] > 0.9).astype(int)]
+
+
+def test_decisions_come_from_probabilities_where_the_model_takes_the_larger_and_ties_are_its_own():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, (300, 2)).astype(float)
+    y = (X[:, 0] + rng.integers(0, 2, 300) > 1).astype(int)
+    columns = {"a": X[:, 0], "b": X[:, 1]}
+    forest = RandomForestClassifier(2, max_depth=1, bootstrap=False, random_state=0).fit(X, y)
+    for leaf in forest.estimators_:
+        leaf.tree_.value[:] = [[[0.5, 0.5]]]  # every row is a tie
+    for positive in (0, 1):
+        decided = adapt(forest, columns, positive=positive).decide(columns)
+        np.testing.assert_array_equal(decided, forest.predict(X) == positive)
+    own = Countless(5, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(adapt(own, columns).decide(columns), own.predict(X) == 1)
+    assert not np.array_equal(own.predict(X) == 1, own.predict_proba(X)[:, 1] > 0.5)

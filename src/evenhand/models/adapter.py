@@ -21,6 +21,7 @@ from evenhand.models.audited import Answers, AuditedModel, NotFiniteError, in_un
 from evenhand.models.files import load_model
 from evenhand.models.fitted_columns import check_columns, expected_columns
 from evenhand.models.gradient import GradientModel
+from evenhand.models.gradient_sklearn import final_step
 from evenhand.models.gradient_torch import network_of
 from evenhand.models.input_space import Columns, own_values
 from evenhand.models.onnx import OnnxClassifier
@@ -28,6 +29,11 @@ from evenhand.models.orientation import Oriented, class_of_one
 
 # Of rows that stay where they are, so many show what the model takes and whether it agrees with the data.
 ASKED_ROWS = 20_000
+# Classifiers of scikit-learn that decide for the class with the larger probability.
+_LIKELIER = (
+    "DecisionTreeClassifier", "ExtraTreesClassifier", "GradientBoostingClassifier", "HistGradientBoostingClassifier",
+    "LogisticRegression", "RandomForestClassifier",
+)  # fmt: skip
 
 
 def adapt(
@@ -161,7 +167,12 @@ def _estimator(blank: AuditedModel, labels: Mapping[str, Labels], positive: Any,
     if known is not None and threshold is None:
         made = replace(made, choose=face.chosen)
     if hasattr(source, "predict_proba"):
-        return replace(made, ask=face.probability, probability=True, threshold=0.5 if threshold is None else threshold)
+        last = type(final_step(source)[1])
+        likelier = last.__module__.startswith("sklearn.") and last.__name__ in _LIKELIER
+        return replace(
+            made, ask=face.probability, probability=True, by_probability=likelier,
+            threshold=0.5 if threshold is None else threshold,
+        )  # fmt: skip
     if hasattr(source, "decision_function"):
         return replace(made, ask=face.margin, threshold=0.0 if threshold is None else threshold)
     return replace(made, ask=face.chosen, probability=True, threshold=0.5)

@@ -21,6 +21,8 @@ from evenhand.models.input_space import Columns, as_frame, own_values
 
 Ask = Callable[[Any], Any]
 
+_CLOSE = 1e-9  # to a probability of a half: how a model breaks ties is its own affair
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Answers:
@@ -52,6 +54,9 @@ class AuditedModel:
         From what the model takes to one score per row; larger is closer to decision 1.
     choose : callable or None
         From what the model takes to its own decisions, 0.0 or 1.0; None where the threshold decides.
+    by_probability : bool
+        Whether its own decision is known to be the class with the larger probability. Then it is asked for decisions
+        only where rounding matters.
     probability : bool
         Whether the score is a probability.
     threshold : float or None
@@ -83,6 +88,7 @@ class AuditedModel:
     outer: Any
     ask: Ask
     choose: Ask | None = None
+    by_probability: bool = False
     probability: bool = False
     threshold: float | None = None
     inputs: tuple[str, ...] | None = None
@@ -126,9 +132,17 @@ class AuditedModel:
         for known in self._known(columns):
             if known.decision is not None:
                 return known.decision
-        if self.choose is not None:
+        if self.choose is None:
+            return (self.score(columns) >= self.cut()).astype(np.float64)
+        if not self.by_probability:
             return self._answer(self.choose, self.encode(columns), columns)
-        return (self.score(columns) >= self.cut()).astype(np.float64)
+        score = self.score(columns)
+        decision = (score > 0.5).astype(np.float64)
+        close = np.flatnonzero(np.abs(score - 0.5) < _CLOSE)
+        if close.size:
+            some = {name: np.asarray(column)[close] for name, column in columns.items()}
+            decision[close] = self._answer(self.choose, self.encode(some), some)
+        return decision
 
     def remember(self, columns: Columns) -> Answers:
         """Ask about a batch of rows, and keep the answers until the next one is at hand."""
