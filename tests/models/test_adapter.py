@@ -269,6 +269,21 @@ def test_even_probabilities_are_decided_as_the_model_decides_them():
     np.testing.assert_array_equal(audited_model(tree, data).decide(data.features), np.zeros(300))
 
 
+class Strict(RandomForestClassifier):
+    """A forest that decides by a rule of its own."""
+
+    def predict(self, X):
+        return self.classes_[(self.predict_proba(X)[:, 1] > 0.9).astype(int)]
+
+
+def test_a_model_made_from_one_that_follows_its_probabilities_is_asked_for_decisions():
+    own = Strict(5, random_state=0).fit(X, Y)
+    asked = audited_model(own, read(outcome=Y))
+    assert not asked.halved
+    np.testing.assert_array_equal(asked.decide(dict(COLUMNS)), own.predict(X) == 1)
+    assert not np.array_equal(own.predict(X) == 1, own.predict_proba(X)[:, 1] > 0.5)
+
+
 def test_models_that_decide_by_another_rule_are_asked_for_it():
     for kind in (SVC(), FixedThresholdClassifier(LogisticRegression(), threshold=0.3)):
         assert not audited_model(kind.fit(X, Y), read(outcome=Y)).halved

@@ -131,11 +131,11 @@ class AuditedModel:
         for known in self._known(columns):
             if known.decision is not None:
                 return known.decision
-            if known.score is not None and self.halved and self.choose is not None:
-                return self._above_half(self.choose, columns, known.score)
-        if self.choose is not None:
-            return self._answer(self.choose, self.encode(columns), columns)
-        return (self.score(columns) >= self.cut()).astype(np.float64)
+        if self.choose is None:
+            return (self.score(columns) >= self.cut()).astype(np.float64)
+        if self.halved:
+            return self._above_half(self.choose, columns, self.score(columns))
+        return self._answer(self.choose, self.encode(columns), columns)
 
     def remember(self, columns: Columns) -> Answers:
         """Ask about a batch of rows, and keep the answers until the next one is at hand."""

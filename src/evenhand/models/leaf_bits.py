@@ -147,6 +147,28 @@ class LeafBits:
                 out[part] += np.bincount(row, worth[block.start + 64 * word + bit], len(bits))
         return out
 
+    def lines(self, rows: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
+        """Give the leaves that rows come into or leave when one column moves and the others are where they are.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            Which rows.
+
+        Yields
+        ------
+        column, rows, leaves
+            Places among the rows, and a part of the leaves: columns come several times.
+        """
+        for block in self.blocks:
+            columns = list(block.moving)
+            there = [table.there[table.row_of[self.at[rows, j]]] for j, table in block.moving.items()]
+            for j, bits in zip(columns, _without_each(self._remaining(block, rows), there), strict=True):
+                table = block.moving[j]
+                bits &= ~(table.begun[0] & table.open[-1])  # leaves that are there at all places
+                row, word, bit = _set_bits(bits)
+                yield j, row, block.start + 64 * word + bit
+
     def _remaining(self, block: _Block, rows: IntArray) -> Words:
         """Return what the columns that stay leave of the leaves of a block, shape (rows, words)."""
         bits = np.repeat(block.full[None], rows.size, axis=0)
@@ -203,9 +225,10 @@ class LeafBits:
                     everything = np.repeat(block.full[None, some], between.size, axis=0)
                     begun[j].append(everything)
                     still[j].append(everything)
+        started, unended = ([np.concatenate(one, axis=1) for one in each] for each in (begun, still))
         return Reach(
-            left=np.concatenate(left, axis=1), start=np.concatenate(starts), low=low,
-            begun=[np.concatenate(one, axis=1) for one in begun], open=[np.concatenate(one, axis=1) for one in still],
+            left=np.concatenate(left, axis=1), start=np.concatenate(starts), low=low, begun=started, open=unended,
+            there=[one & other for one, other in zip(started, unended, strict=True)],
         )  # fmt: skip
 
 
@@ -219,6 +242,7 @@ class Reach:
     # By moving column, each (places, words): leaves that begin there or before, and that end there or behind.
     begun: list[Words]
     open: list[Words]
+    there: list[Words]  # both
 
     def lines(
         self, rows: IntArray, at: IntArray, first: IntArray, last: IntArray
@@ -239,26 +263,33 @@ class Reach:
         column, rows, leaves
             Leaves in which a row is all the way are left out.
         """
-        there = [
-            self.begun[j][at[:, j] - low] & self.open[j][at[:, j] - low] for j, low in enumerate(self.low)
-        ]  # fmt: skip
-        behind = [self.left[rows]]
-        for one in there[:0:-1]:
-            behind.append(behind[-1] & one)
-        before: Words | None = None
-        for j, low in enumerate(self.low):
-            bits = behind.pop()
-            if before is not None:
-                bits &= before
-                before &= there[j]
-            else:
-                before = there[j]
-            begin, end = first[:, j] - low, last[:, j] - low
-            bits &= self.begun[j][end]
-            bits &= self.open[j][begin]
-            bits &= ~(self.begun[j][begin] & self.open[j][end])
+        there = [self.there[j][at[:, j] - low] for j, low in enumerate(self.low)]
+        for j, bits in enumerate(_without_each(self.left[rows], there)):
+            begin, end = first[:, j] - self.low[j], last[:, j] - self.low[j]
+            some = self.begun[j][end]
+            some &= self.open[j][begin]
+            whole = self.begun[j][begin]
+            whole &= self.open[j][end]
+            some ^= whole
+            bits &= some
             row, word, bit = _set_bits(bits)
             yield j, row, self.start[word] + bit
+
+
+def _without_each(every: Words, there: list[Words]) -> Iterator[Words]:
+    """Give for each column the leaves that all other columns leave of some; what is given is worked in."""
+    behind = [every]
+    for one in there[:0:-1]:
+        behind.append(behind[-1] & one)
+    before: Words | None = None
+    for one in there:
+        bits = behind.pop()
+        if before is None:
+            before = one
+        else:
+            bits &= before
+            before &= one
+        yield bits
 
 
 def _table(allowed: NDArray[np.bool_], row_of: IntArray, moves: bool) -> _Table:

@@ -63,11 +63,12 @@ def nearest_leaves(
         within = space.bits.within(rows[tile], *space.reach(rows[tile], start.farthest[tile]))
         search, *others = (
             _Search(space, rows[tile], within, start.cost[k, tile], start.at[k, tile], start.kept[k, tile])
-            for k in range(_STARTS)
+            for k in (0, *range(_STARTS))
         )
-        search.give_back(np.flatnonzero(np.isfinite(search.best)))
+        if point.shape[1] > _GIVEN_BACK:  # what one column can do shows which starts cannot come as near
+            search.look_home()
         for other in others:
-            other.give_back(np.flatnonzero(np.isfinite(other.best)))
+            other.give_back(np.flatnonzero(np.isfinite(other.best)), search.best)
             search.take_over(other)
         before = search.best.copy()
         search.run(min(moves.starts, point.shape[1]), moves.rounds + 2)
@@ -150,6 +151,8 @@ class _Starts:
 
 # Along one column: rows, places, sums counted from the level towards the own decision, and costs of being there.
 _Line = tuple[int, IntArray, IntArray, FloatArray, FloatArray]
+# Of the best move of each column, each (rows, p): what it is worth, where it goes, and the sum there.
+_Best = tuple[FloatArray, IntArray, FloatArray]
 
 
 class _Search:
@@ -164,10 +167,16 @@ class _Search:
         self.best_at = at
         self.best_kept = kept  # the sum there, counted from the level towards the own decision
 
+    def look_home(self) -> _Best:
+        """Look along all columns from where the rows are."""
+        space = self.space
+        kept = space.keep[self.ids] * (space.total[self.ids] - space.level)
+        return self._look(np.arange(self.ids.size), self.home, kept)
+
     def run(self, starts: int, moves: int) -> None:
         """Move columns one after the other, from several first moves."""
         everyone = np.arange(self.ids.size)
-        worth, place, kept = self._look(everyone, self.home, self._at_home())
+        worth, place, kept = self.look_home()
         order = np.argsort(-worth, axis=1, kind="stable")
         been = np.full((starts, moves, *self.home.shape), -1)  # where each row was, so as not to look there twice
         for start in range(starts):
@@ -190,15 +199,22 @@ class _Search:
                 rows, at, now = rows[on], at[on], next_kept[on, following[on]]
                 at[np.arange(on.size), following[on]] = next_place[on, following[on]]
 
-    def give_back(self, rows: IntArray) -> None:
-        """Bring columns back towards the row's own value, as far as the decision stays the other one."""
-        for _ in range(_GIVEN_BACK):
+    def give_back(self, rows: IntArray, known: FloatArray | None = None) -> None:
+        """Bring columns back towards the row's own value, as far as the decision stays the other one.
+
+        Each round brings one column back. A row is left as soon as those that remain cannot make it cheaper than what
+        is known.
+        """
+        for left in range(_GIVEN_BACK, 0, -1):
+            if known is not None:
+                costs = np.sort(self.space.costs(self.ids[rows], self.best_at[rows]), axis=1)
+                rows = rows[self.space.joined(costs[:, :-left]) < known[rows]]
             if not rows.size:
                 break
             before = self.best[rows]
             at = self.best_at[rows]
-            for j, row, place, kept, cost in self._lines(rows, at, self.best_kept[rows]):
-                self._take(rows, at, j, (row, place, kept, np.where(self._flips(kept, rows[row]), cost, np.inf)))
+            for line in self._lines(rows, at, self.best_kept[rows]):
+                self._take(rows, at, line, self._flips(line[3], rows[line[1]]))
             rows = rows[self.best[rows] < before]
 
     def take_over(self, other: _Search) -> None:
@@ -207,50 +223,41 @@ class _Search:
         self.best[nearer], self.best_at[nearer] = other.best[nearer], other.best_at[nearer]
         self.best_kept[nearer] = other.best_kept[nearer]
 
-    def _at_home(self) -> FloatArray:
-        space = self.space
-        return space.keep[self.ids] * (space.total[self.ids] - space.level)
-
     def _flips(self, kept: FloatArray, rows: IntArray) -> BoolArray:
         return self.space.flips(kept, self.ids[rows])
 
-    def _look(self, rows: IntArray, at: IntArray, now: FloatArray) -> tuple[FloatArray, IntArray, FloatArray]:
+    def _look(self, rows: IntArray, at: IntArray, now: FloatArray) -> _Best:
         """Note where one more column changes the decision, and return the best move of each column that does not.
 
-        Returns
-        -------
-        worth : ndarray, shape (rows, p)
-            Of the move; 0 where no move of the column helps.
-        place : ndarray of int, shape (rows, p)
-            Where it goes.
-        kept : ndarray, shape (rows, p)
-            The sum there, counted from the level towards the own decision.
+        A move that does not help is worth 0.
         """
         space = self.space
         worth, where, left = np.zeros(at.shape), at.copy(), np.zeros(at.shape)
         here = space.joined(space.costs(self.ids[rows], at))
         for j, row, place, kept, cost in self._lines(rows, at, now):
             flips = self._flips(kept, rows[row])
-            self._take(rows, at, j, (row, place, kept, np.where(flips, cost, np.inf)))
-            drop = np.maximum(now[row] - kept, 0.0) / WHOLE
+            self._take(rows, at, (j, row, place, kept, cost), flips)
+            drop = now[row] - kept
+            some = np.flatnonzero((drop > 0) & ~flips & (cost < self.best[rows[row]]))
+            drop, row = drop[some] / WHOLE, row[some]
             # Along a straight slope this is the same for short and long moves.
-            gain = (drop * drop if space.norm == "l2" else drop) / np.maximum(cost - here[row], 1e-12)
-            gain[flips | (cost >= self.best[rows[row]])] = 0.0
-            chosen, most = _least(row, -gain, rows.size)
-            worth[:, j], where[:, j], left[:, j] = -most, place[chosen], kept[chosen]
+            gain = (drop * drop if space.norm == "l2" else drop) / np.maximum(cost[some] - here[row], 1e-12)
+            first, most = _largest(row, gain)
+            who, chosen = row[first], some[first]
+            worth[who, j], where[who, j], left[who, j] = most, place[chosen], kept[chosen]
         return worth, where, left
 
-    def _take(
-        self, rows: IntArray, at: IntArray, j: int, line: tuple[IntArray, IntArray, FloatArray, FloatArray]
-    ) -> None:
-        """Keep the cheapest place of a line where it is cheaper than what is known."""
-        row, place, kept, cost = line
-        chosen, least = _least(row, cost, rows.size)
-        cheaper = np.flatnonzero(least < self.best[rows])
-        who, chosen = rows[cheaper], chosen[cheaper]
-        better = at[cheaper]
+    def _take(self, rows: IntArray, at: IntArray, line: _Line, flips: BoolArray) -> None:
+        """Keep the cheapest place of a line with the other decision where it is cheaper than what is known."""
+        j, row, place, kept, cost = line
+        some = np.flatnonzero(flips)
+        some = some[cost[some] < self.best[rows[row[some]]]]
+        first, less = _largest(row[some], -cost[some])
+        chosen = some[first]
+        better = at[row[chosen]]
         better[:, j] = place[chosen]
-        self.best[who], self.best_at[who], self.best_kept[who] = least[cheaper], better, kept[chosen]
+        who = rows[row[chosen]]
+        self.best[who], self.best_at[who], self.best_kept[who] = -less, better, kept[chosen]
 
     def _lines(self, rows: IntArray, at: IntArray, now: FloatArray) -> Iterator[_Line]:
         """Give for each column all places that are not farther than the best point known.
@@ -286,11 +293,21 @@ class _Search:
         return of, flat - start[of], sums[flat] - sums[start + at][of]
 
 
-def _least(row: IntArray, values: FloatArray, n: int) -> tuple[IntArray, FloatArray]:
-    """Return the place of the smallest value of each row, the first of equal ones, and the value; rows are in order."""
-    start = np.searchsorted(row, np.arange(n))
-    least = np.minimum.reduceat(values, start)
-    equal = np.flatnonzero(values == least[row])[::-1]
-    place = np.zeros(n, dtype=np.int64)
-    place[row[equal]] = equal
-    return place, least
+def _largest(row: IntArray, values: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Return the place of the largest value of each row that occurs, the first of equal ones, and the value.
+
+    Rows are in order.
+    """
+    start = np.flatnonzero(_begins(row))
+    if not start.size:
+        return start, values
+    most = np.maximum.reduceat(values, start)
+    equal = np.flatnonzero(values == np.repeat(most, np.diff(start, append=row.size)))
+    return equal[_begins(row[equal])], most
+
+
+def _begins(row: IntArray) -> BoolArray:
+    """Say where another row begins."""
+    new = np.ones(row.size, dtype=bool)
+    np.not_equal(row[1:], row[:-1], out=new[1:])
+    return new

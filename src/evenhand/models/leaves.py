@@ -45,14 +45,13 @@ def additive(surface: Surface, E: FloatArray, moving: Sequence[int] = ()) -> Add
     -------
     Additive or None
     """
-    nodes = _nodes(surface.source)
+    nodes = nodes_of(surface.source)
     if nodes is None:
         return None
     from scipy import special
 
     some = np.unique(np.linspace(0, len(E) - 1, min(len(E), _COMPARED)).astype(int))
-    scale = WHOLE / max(nodes.trees * float(np.abs(nodes.value).max(initial=0.0)), 1e-300)
-    bits, worth = LeafBits(nodes, E, moving), np.rint(nodes.value * scale)
+    bits, (worth, scale) = LeafBits(nodes, E, moving), whole_parts(nodes)
     whole = bits.total(np.arange(len(E)), bits.at, worth)
     total, score = whole[some] / scale, surface.score(E[some])
     linked = [(score, surface.threshold)]
@@ -67,7 +66,13 @@ def additive(surface: Surface, E: FloatArray, moving: Sequence[int] = ()) -> Add
     return None
 
 
-def _nodes(model: Any) -> Nodes | None:
+def whole_parts(nodes: Nodes) -> tuple[FloatArray, float]:
+    """Return what leaves add in whole numbers, and how many of these make one."""
+    scale = WHOLE / max(nodes.trees * float(np.abs(nodes.value).max(initial=0.0)), 1e-300)
+    return np.rint(nodes.value * scale), scale
+
+
+def nodes_of(model: Any) -> Nodes | None:
     """Return the conditions of a model's trees; None for a model whose trees are not known, or are too many."""
     boosted = getattr(model, "_predictors", None)
     if boosted is not None and getattr(model, "_preprocessor", None) is None:

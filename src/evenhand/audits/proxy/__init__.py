@@ -75,6 +75,7 @@ from evenhand.kernels.influence.design import join
 from evenhand.kernels.influence.functionals import Functional, centre_at, functional
 from evenhand.kernels.shared.seeds import seed_of, stream
 from evenhand.models import audited_model
+from evenhand.models.leaf_lines import scores_along
 from evenhand.results import AuditResult
 
 
@@ -180,7 +181,7 @@ def _learn(
     refused, fits = nothing_known(asked), None
     if not refused:
         setting.say(f"proxy: nuisance models of {names[0]}")
-        fits = learn(pair, setting, predictor.scorer, people.at_hand.data.features)
+        fits = learn(pair, setting, predictor.scorer, predictor.along, people.at_hand.data.features)
     return _Group(attribute=attribute, code=code, base=base, asked=asked, refused=refused, fits=fits)
 
 
@@ -313,7 +314,10 @@ def _predictor(data: AuditData, model: Any, soft: bool | None) -> Predictor:
         asked = audited_model(model, data)
         if soft is True and not asked.probability:
             raise DataError(f"`soft=True` needs probabilities, and the model `{asked.name}` gives none.")
-        return Predictor(scorer=asked.score if soft is not False and asked.probability else asked.decide)
+        if soft is not False and asked.probability:
+            told = asked.seen is not None and asked.seen.score is data.score and data.score is not None
+            return Predictor(scorer=asked.score, along=partial(scores_along, asked), column="score" if told else "")
+        return Predictor(scorer=asked.decide)
     if soft is not False and data.score is not None and data.score_kind == "probability":
         return Predictor(scorer=None, column="score")
     if soft is True:

@@ -21,6 +21,8 @@ from evenhand.kernels.influence.shifted_predictions import Sources
 
 # Columns by name in, one prediction per row out.
 Scorer = Callable[[Mapping[str, NDArray[Any]]], FloatArray]
+# Columns by name and values of some in, predictions (values, rows) with one column set to its values out, by column.
+Along = Callable[[Mapping[str, NDArray[Any]], Mapping[str, NDArray[Any]]], dict[str, FloatArray]]
 
 # Predictions of a model that are kept for a second look, and rows a model is asked for at once.
 _KEPT = 16_000_000
@@ -71,7 +73,9 @@ class _Record:
             self.equations[name] = equation(self.pair.X, target, fitted, weight, learned.l2, learned.products)
 
 
-def learn(pair: Pair, how: ProxySetting, scorer: Scorer | None, features: Mapping[str, NDArray[Any]]) -> Fits:
+def learn(
+    pair: Pair, how: ProxySetting, scorer: Scorer | None, along: Along | None, features: Mapping[str, NDArray[Any]]
+) -> Fits:
     """Fit what psi needs: P(Y|X) within the group, P(S|X) for the divergence, a surrogate of the scores.
 
     Parameters
@@ -82,6 +86,8 @@ def learn(pair: Pair, how: ProxySetting, scorer: Scorer | None, features: Mappin
         What is measured, and how nuisance models are learned.
     scorer : callable or None
         The model; without one a surrogate is learned from the scores.
+    along : callable or None
+        Its predictions along whole columns, where there is a quicker way to them than asking.
     features : mapping
         Columns of all rows, for the model.
 
@@ -98,7 +104,7 @@ def learn(pair: Pair, how: ProxySetting, scorer: Scorer | None, features: Mappin
     if scorer is None:
         h_source, known = _surrogate(pair, how, record)
     else:
-        h_source, known = Asked(scorer, features, pair.origin), True
+        h_source, known = Asked(scorer, along, features, pair.origin), True
     fits = Fits(
         sources=Sources(h=h_source, eta=outcome, member=member, log_prior=log_prior),
         eta=eta,
@@ -237,14 +243,18 @@ class Asked:
     ----------
     scorer : callable
         Columns by name in, one prediction per row out.
+    along : callable or None
+        A quicker way to predictions along whole columns; those that it does not know are asked for.
     features : mapping
         Columns of all rows.
     origin : ndarray of int, shape (records,)
         A row of each record.
     """
 
-    def __init__(self, scorer: Scorer, features: Mapping[str, NDArray[Any]], origin: IntArray):
-        self.scorer = scorer
+    def __init__(
+        self, scorer: Scorer, along: Along | None, features: Mapping[str, NDArray[Any]], origin: IntArray
+    ) -> None:
+        self.scorer, self.along = scorer, along
         self.columns = {name: np.asarray(v) for name, v in features.items()}
         self.origin = origin
         self.kept: dict[tuple[str, bytes], FloatArray] = {}
@@ -256,14 +266,29 @@ class Asked:
         self.place[rows] = np.arange(len(rows))
         self.kept.clear()
         wanted = {_key(b, v): (b, v) for b in blocks for v in range(len(b.levels))}
-        todo = list(wanted.items())[: _KEPT // max(len(rows), 1)]
+        todo = dict(list(wanted.items())[: _KEPT // max(len(rows), 1)])
+        self._run_along(todo, rows)
+        left = [item for item in todo.items() if item[0] not in self.kept]
         several = max(_AT_ONCE // max(len(rows), 1), 1)
         base = {name: np.tile(v[self.origin[rows]], several) for name, v in self.columns.items()}
-        for start in range(0, len(todo), several):
-            some = todo[start : start + several]
+        for start in range(0, len(left), several):
+            some = left[start : start + several]
             answers = self._ask(base, len(rows), [place for _, place in some])
             for (key, _), part in zip(some, answers.reshape(len(some), len(rows)), strict=True):
                 self.kept[key] = part
+
+    def _run_along(self, todo: Mapping[tuple[str, bytes], tuple[Block, int]], rows: IntArray) -> None:
+        """Keep the predictions along blocks of one column, as far as there is a quicker way to them than asking."""
+        if self.along is None:
+            return
+        single: dict[str, list[tuple[str, bytes]]] = {}
+        for key, (block, _) in todo.items():
+            if len(block.columns) == 1:
+                single.setdefault(block.columns[0], []).append(key)
+        values = {name: np.array([todo[k][0].raw[todo[k][1]][0] for k in keys]) for name, keys in single.items()}
+        base = {name: v[self.origin[rows]] for name, v in self.columns.items()}
+        for name, answers in self.along(base, values).items():
+            self.kept.update(zip(single[name], answers, strict=True))
 
     def __call__(self, rows: IntArray, block: Block, level: int) -> FloatArray:
         """Predict records with one block changed."""

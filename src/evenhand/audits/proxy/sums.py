@@ -9,7 +9,7 @@ import numpy as np
 
 from evenhand.arrays import BoolArray, FloatArray, IntArray
 from evenhand.audits.proxy.features import shift_blocks
-from evenhand.audits.proxy.fits import Fits, Scorer, log_odds
+from evenhand.audits.proxy.fits import Along, Fits, Scorer, log_odds
 from evenhand.audits.proxy.gap import GapMoments
 from evenhand.audits.proxy.sample import Pair
 from evenhand.audits.proxy.stated import words_of
@@ -143,13 +143,14 @@ class Predictor:
     """Where predictions come from: a model that is asked, or a column of the data."""
 
     scorer: Scorer | None  # the model as a function of columns
-    column: str = ""  # "score" or "decision", without a model
+    along: Along | None = None  # its predictions along whole columns, where there is a quicker way to them
+    column: str = ""  # "score" or "decision", without a model or where it holds what the model said
 
     def of(self, data: AuditData) -> FloatArray:
         """Return the prediction for each row."""
-        if self.scorer is not None:
-            return self.scorer(data.features)
-        return np.asarray(getattr(data, self.column))
+        if self.column or self.scorer is None:
+            return np.asarray(getattr(data, self.column))
+        return self.scorer(data.features)
 
 
 class RestSums:
