@@ -9,14 +9,19 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
+
+import vl_convert
 
 import evenhand as eh
 from evenhand.report import compose
-from evenhand.report.charts import picture
 from evenhand.report.document import Figure
 from evenhand.report.mitigation import compose_mitigation
+from evenhand.report.theme import CONFIG
 
 WIDTH = 640
+_SVG = "http://www.w3.org/2000/svg"
+_UNSEEN = ("class", "role", "pointer-events")
 Draw = Callable[[Path, Mapping[str, Any]], str]
 
 
@@ -25,6 +30,19 @@ def colours() -> dict[str, str]:
     """Return the report's colours on a light page, by the name of their variable."""
     css = files("evenhand.report").joinpath("page", "report.css").read_text(encoding="utf-8")
     return dict(reversed(re.findall(r"(--[\w-]+):\s*([^;]+);", css)))  # the light ones stand first and win
+
+
+def picture(spec: Mapping[str, Any]) -> str:
+    """Draw any Vega-Lite specification as SVG, without what a still picture does not need."""
+    ElementTree.register_namespace("", _SVG)
+    root = ElementTree.fromstring(vl_convert.vegalite_to_svg({"config": CONFIG, **spec}))
+    for parent in root.iter():
+        for child in list(parent):
+            if child.tag == f"{{{_SVG}}}path" and child.get("d", "") in ("", "M0,0h0v0h0Z"):
+                parent.remove(child)
+        for name in [n for n in parent.attrib if n in _UNSEEN or n.startswith("aria-")]:
+            del parent.attrib[name]
+    return ElementTree.tostring(root, encoding="unicode")
 
 
 def drawn(spec: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from evenhand.report.charts import picture
+from drawings import picture
 
 ROOT = Path(__file__).resolve().parent.parent
 

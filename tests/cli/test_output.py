@@ -16,8 +16,9 @@ import evenhand.cli.audit
 import evenhand.cli.output
 import evenhand.report
 from evenhand.cli import run
-from evenhand.report import charts, compose, drawing
-from evenhand.report.drawing import Artist, DrawingError
+from evenhand.report import charts, compose
+from evenhand.report.library import library
+from evenhand.report.stills import DrawingError
 
 BASIC = ("--outcome", "y", "--decision", "d", "--group", "sex", "--quiet")
 ALL = ["findings.json", "junit.xml", "report.html", "report.md"]
@@ -52,11 +53,10 @@ def test_a_command_composes_its_document_once(tmp_path, decisions, monkeypatch):
 
 
 def test_a_chart_that_fails_is_left_out_and_said(tmp_path, capsys, decisions, monkeypatch):
-    def fail(self, spec):
+    def fail(spec, width):
         raise DrawingError("no paint")
 
-    charts._drawn.cache_clear()  # another test may have drawn the same charts
-    monkeypatch.setattr(Artist, "draw", fail)
+    monkeypatch.setattr(charts, "picture", fail)
     out = tmp_path / "out"
     assert run(["audit", str(decisions()), "--out", str(out), *BASIC]) == 0
     page = (out / "report.html").read_text(encoding="utf-8")
@@ -65,36 +65,23 @@ def test_a_chart_that_fails_is_left_out_and_said(tmp_path, capsys, decisions, mo
     assert "not drawn in the page: no paint" in capsys.readouterr().err
 
 
-def test_values_that_are_not_finite_are_not_drawn():
-    with pytest.raises(DrawingError, match="not a finite number"):
-        Artist().draw({"data": {"values": [{"x": float("inf")}]}, "mark": "point"})
-
-
-def test_a_process_that_dies_costs_its_chart_only(monkeypatch):
-    artist = Artist()
-    spec = {"data": {"values": [{"x": 1}]}, "mark": "point"}
-    with monkeypatch.context() as patch:
-        patch.setattr(drawing, "_WORK", "import os; os.abort()")
-        with pytest.raises(DrawingError, match="the process that draws ended"):
-            artist.draw(spec)
-    assert artist.draw(spec).startswith("<svg")
-
-
-def test_little_memory_gives_a_page_without_charts(tmp_path, decisions):
-    """The drawing process gets so little memory that its engine ends it with a page of addresses."""
+def test_little_memory_gives_a_page_of_still_pictures(tmp_path, decisions):
+    """The process that builds the library gets so little memory that its engine ends it with a page of addresses."""
     code = (
         "import resource, sys\n"
-        "import evenhand.report.drawing as drawing\n"
-        "drawing._WORK = 'import resource; resource.setrlimit(resource.RLIMIT_AS, (2**28, 2**28))\\n' + drawing._WORK\n"
+        "import evenhand.report.library as library\n"
+        "library._WORK = 'import resource; resource.setrlimit(resource.RLIMIT_AS, (2**28, 2**28))\\n' + library._WORK\n"
         "from evenhand.cli import main\n"
         "main()\n"
     )
     out = tmp_path / "out"
     words = [sys.executable, "-c", code, "audit", str(decisions()), "--out", str(out), *BASIC]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=600)
+    nothing_kept = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), "LOCALAPPDATA": str(tmp_path / "cache")}
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=600, env=nothing_kept)
     assert done.returncode == 0, done.stderr
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
-    assert "not drawn in the page" in done.stderr
+    assert "do not answer to the pointer" in done.stderr
+    assert '<div class="still"' in (out / "report.html").read_text(encoding="utf-8")
     assert sorted(os.listdir(out)) == ALL
 
 
@@ -149,4 +136,4 @@ def test_names_that_load_later_are_listed():
 
 
 def test_the_library_is_safe_inside_a_page():
-    assert "</script" not in charts.library().lower()
+    assert "</script" not in library().lower()

@@ -213,10 +213,10 @@ class Worker:
 
 def serve() -> None:
     """Answer seeds from standard input, one JSON line each."""
-    from evenhand.report.drawing import prepare
+    from evenhand.report.library import prepare
 
     answers = os.fdopen(os.dup(1), "w")
-    prepare()  # the drawing engine reserves more addresses than the limit allows, so it is begun before
+    prepare()  # what builds the chart library reserves more addresses than the limit allows, so it is begun before
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     for line in sys.stdin:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from evenhand.report.drawing import artist
 from evenhand.report.heat_map import HeatFrame, heat_map
-from evenhand.report.theme import CONFIG
+from evenhand.report.stills import picture
 
 FRAME = HeatFrame(x="first", y="second", value="ratio", threshold=2.0, below="kept", above="rejected")
 VALUES = [[1.0, 1.0, 8.0], [1.0, 2.0, 4.0]]
@@ -42,6 +41,6 @@ def test_a_map_on_one_side_has_no_line():
 
 def test_colours_are_those_of_the_page_and_the_map_can_be_drawn(made):
     assert made.legend == (("kept", "var(--equivalent)"), ("rejected", "var(--disparity)"))
-    drawn = artist().draw({**made.spec, "config": CONFIG})
+    drawn = picture(made.spec, 560)
     assert drawn.count("var(--disparity)") == 2
     assert drawn.count("var(--equivalent)") == 4

@@ -15,10 +15,10 @@ import evenhand as eh
 from evenhand.audits.group.evidence import GroupEvidence, ThresholdCurve
 from evenhand.audits.registry import AUDITS
 from evenhand.report import to_html
-from evenhand.report.charts import picture
 from evenhand.report.compose import compose
 from evenhand.report.document import Figure, Text, findings_table, shown
 from evenhand.report.figures import Frame, forest, lines
+from evenhand.report.stills import picture
 from evenhand.results import AuditResult, AuditRun, Finding, Interval, Verdict
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}
@@ -260,6 +260,6 @@ def test_picture_has_no_numbered_parts():
         forest("t", "c", [row], value="difference", none=0.0, margin=[-0.05, 0.05]),
         lines("t", "c", point, Frame(x="time", y="value", none=0.0, at=1.0)),
     ):
-        first = picture({**figure.spec, "width": 400})
-        assert first == picture({**figure.spec, "width": 400})
+        first = picture(figure.spec, 400)
+        assert first == picture(figure.spec, 400)
         assert "clip" not in first

@@ -27,8 +27,8 @@ from evenhand.intake import AuditData, read
 from evenhand.models import audited_model, load_model
 from evenhand.plan import Plan
 from evenhand.report import compose
-from evenhand.report.drawing import prepare
 from evenhand.report.html import html_page
+from evenhand.report.library import prepare
 from evenhand.results import printable
 from evenhand.run import decided, perform
 

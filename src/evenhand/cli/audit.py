@@ -23,7 +23,7 @@ from evenhand.plan import Plan, check_fits
 from evenhand.report import compose
 from evenhand.report.bias_audit import BiasAudit, bias_plan
 from evenhand.report.bias_audit.page import FORMS
-from evenhand.report.drawing import prepare
+from evenhand.report.library import prepare
 from evenhand.results import printable
 from evenhand.run import perform
 from evenhand.sharing.annotations import github_annotations, unread

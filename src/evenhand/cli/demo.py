@@ -20,7 +20,7 @@ from evenhand.errors import MissingDependencyError
 from evenhand.intake import AuditData
 from evenhand.plan import Plan
 from evenhand.report import compose
-from evenhand.report.drawing import prepare
+from evenhand.report.library import prepare
 from evenhand.results import AuditRun
 from evenhand.run import audit
 

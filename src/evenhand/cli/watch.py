@@ -17,7 +17,7 @@ from evenhand.errors import UsageError
 from evenhand.files import write_all
 from evenhand.intake import AuditData
 from evenhand.models.adapter import audited_model
-from evenhand.report.drawing import prepare
+from evenhand.report.library import prepare
 from evenhand.report.watch import compose_watch
 from evenhand.results import printable
 from evenhand.run import decided

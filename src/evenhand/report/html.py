@@ -15,10 +15,11 @@ from markupsafe import Markup, escape
 
 from evenhand.errors import EvenhandWarning
 from evenhand.report import words
-from evenhand.report.charts import Charts, library
+from evenhand.report.charts import Charts
 from evenhand.report.detail import Detail, shorten
 from evenhand.report.document import Document, Section, Table, Text, compared, findings_table, shown
-from evenhand.report.drawing import DrawingError
+from evenhand.report.library import library
+from evenhand.report.stills import DrawingError
 from evenhand.results import Verdict
 
 _LARGEST = 1_950_000  # bytes: a page that can be sent by mail
@@ -40,8 +41,9 @@ def html_page(page: Document) -> str:
     Everything is inside: no request leaves the page, and its content security policy forbids any. Tables
     are readable without scripts; with them, charts answer to the pointer.
     """
+    drawing = _script()
     for detail in _DETAILS:
-        text, problems = _rendered(shorten(page, detail))
+        text, problems = _rendered(shorten(page, detail), drawing)
         if len(text.encode()) < _LARGEST:
             break
     if problems:
@@ -54,15 +56,24 @@ def html_page(page: Document) -> str:
     return text
 
 
-def _rendered(page: Document) -> tuple[str, list[str]]:
-    """Lay a document out, and say why charts are missing."""
+def _script() -> str:
+    """Return the library that draws charts again in the browser, or nothing, with a warning."""
+    try:
+        return library()
+    except DrawingError as error:
+        warnings.warn(
+            "The charts of the page are pictures that do not answer to the pointer, because the library that draws "
+            f"them in the browser is missing: {error}.",
+            EvenhandWarning,
+            stacklevel=4,
+        )
+        return ""
+
+
+def _rendered(page: Document, drawing: str) -> tuple[str, list[str]]:
+    """Lay a document out, with the library that draws in the browser, and say why charts are missing."""
     template = _template()
     script, charts = _part("report.js"), Charts()
-    try:
-        drawing = library()
-    except DrawingError as error:  # the pictures drawn ahead stay; they do not answer to the pointer
-        drawing = ""
-        charts.problems.append(f"the library that draws them again in the browser is missing, because {error}")
     text = template.render(
         page=page,
         charts=charts,

@@ -195,7 +195,8 @@ def _estimate_figure(watch: Watch, a: Answer) -> Figure:
     layers.append(layer(band, x=x, y=axis("low", what, scale=up), y2={"field": "high"}))
     point = {"type": "point", "filled": False, "size": 45, "color": "var(--soft)"}
     layers.append(layer(point, x=x, y=axis("own", what, scale=up), tooltip=tip))
-    line = {"type": "line", "strokeWidth": 2, "color": SERIES[0], "point": {"size": 30, "filled": True}}
+    dots = {"size": 30, "filled": True, "color": SERIES[0]}
+    line = {"type": "line", "strokeWidth": 2, "color": SERIES[0], "point": dots}
     layers.append(layer(line, x=x, y=axis("estimate", what, scale=up), tooltip=tip))
     if a.alarm is not None:
         place = [{"at": printable(watch.batches[a.alarm].name)}]
