@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import duckdb
@@ -10,12 +11,14 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import special
 from sklearn.linear_model import LogisticRegression
 
 import evenhand as eh
 from evenhand.audits.tail import changes as changes_module
 from evenhand.audits.tail.changes import Changes
 from evenhand.errors import DataError
+from evenhand.kernels.extremes.logit_peak import find_peak
 from evenhand.models import audited_model
 
 
@@ -158,6 +161,23 @@ def test_changes_do_not_depend_on_division_or_order(seed: int, pieces: int) -> N
     assert two.mean() == pytest.approx(exact.mean(), rel=1e-10)
     for cut in (0.0, 0.01):
         assert two.above(cut) == (exact > cut).sum()
+
+
+@pytest.mark.parametrize("pieces", [1, 40])
+def test_the_peak_is_the_one_of_all_people(monkeypatch: pytest.MonkeyPatch, pieces: int) -> None:
+    monkeypatch.setattr(changes_module, "LARGEST", 600)
+    eta = np.random.default_rng(6).normal(size=20_000)
+    before, after = special.expit(eta), special.expit(eta + 0.7)
+    changes = Changes()
+    for rows in np.array_split(np.arange(eta.size), pieces):
+        changes.add(before[rows], after[rows])
+    changes = pickle.loads(pickle.dumps(changes))
+    assert changes.nearest_peak().size == 600
+    np.testing.assert_array_equal(changes.sample().values, np.sort(0.0 - (before - after))[::-1])
+    one = find_peak(before, 0.7, np.random.default_rng(0))
+    two = find_peak(changes.nearest_peak(), 0.7, np.random.default_rng(0), rows=eta.size)
+    assert one is not None
+    assert one == two
 
 
 def test_a_column_that_does_not_record_the_group_is_refused(table: pd.DataFrame) -> None:

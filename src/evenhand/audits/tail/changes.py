@@ -8,6 +8,7 @@ them are exact, and sums are those of the people.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from evenhand.kernels.shared.value_bins import bin_places
 EXACT_ROWS = 1 << 20  # up to here all changes are kept
 LARGEST = 1 << 14  # of more people: the fit, its checks and the peak of a logistic model use at most a few hundred
 DIGITS = 12  # of the other changes
+_ROOM = 4  # times the largest may wait until those that are not among them are forgotten
+_WAITING = 1 << 16  # lines of later tables that may wait until they join the first
 
 
 class Changes:
@@ -44,10 +47,12 @@ class Changes:
         self.rows = 0
         self.largest = 0.0  # the largest change either way
         self.shift = LogitShift()
-        # Kept changes and the scores before them: all, or the largest, falling.
-        self._kept: list[tuple[FloatArray, FloatArray]] = []
-        self._bins: IntArray = np.empty((0, 2), dtype=np.int64)  # (bins, 2): place, and how many cuts lie below
-        self._sums: FloatArray = np.empty((0, 4))  # (bins, 4): people, sum, smallest and largest change
+        self._all: list[FloatArray] = []  # changes of everybody, where all are kept
+        self._top: list[tuple[FloatArray, FloatArray]] = []  # the largest changes, and the scores before them
+        self._floor = -math.inf  # smaller changes are not among the largest
+        # Bins, rising, and of each, shape (bins, 4): people, sum, smallest and largest change. One table, and those of
+        # people who came after it was made.
+        self._tables: list[tuple[IntArray, FloatArray]] = []
 
     @classmethod
     def of(cls, before: FloatArray, after: FloatArray) -> Changes:
@@ -67,63 +72,93 @@ class Changes:
         self.rows += before.size
         self.largest = max(self.largest, float(np.abs(change).max(initial=0.0)))
         self.shift.add(before, after)
-        self._kept.append((change, before))
-        if self._binned and change.size:
-            place, segment = bin_places(change, DIGITS), np.searchsorted(self._cuts, change, side="left")
-            keys = np.column_stack([place, segment.astype(np.int64)])
-            self._take(keys, np.column_stack([np.ones(change.size), change, change, change]))
-            self._keep_largest()
+        if not change.size:
+            return
+        near = np.flatnonzero(change >= self._floor)
+        self._top.append((change[near], before[near]))
+        self._keep_largest(_ROOM * LARGEST)
+        if self._binned:
+            self._tables.append(self._counted(change))
+            self._join_tables(_WAITING)
+        else:
+            self._all.append(change)
 
     def merge(self, other: Changes) -> None:
         """Take the members of another part."""
         self.rows += other.rows
         self.largest = max(self.largest, other.largest)
         self.shift.merge(other.shift)
-        self._kept += other._kept
-        if self._binned and len(other._bins):
-            self._take(other._bins, other._sums)
-            self._keep_largest()
+        self._all += other._all
+        self._top += other._top
+        self._keep_largest(_ROOM * LARGEST)
+        self._tables += other._tables
+        self._join_tables(_WAITING)
 
-    def _take(self, keys: IntArray, sums: FloatArray) -> None:
-        keys, sums = np.vstack([self._bins, keys]), np.vstack([self._sums, sums])
-        wide = len(self._cuts) + 1
-        distinct, at = np.unique(keys[:, 0] * wide + keys[:, 1], return_inverse=True)
-        self._bins = np.column_stack([distinct // wide, distinct % wide])
-        made = np.empty((distinct.size, 4))
-        made[:, 0], made[:, 1] = (np.bincount(at, weights=sums[:, j], minlength=distinct.size) for j in (0, 1))
-        made[:, 2], made[:, 3] = math.inf, -math.inf
-        np.minimum.at(made[:, 2], at, sums[:, 2])
-        np.maximum.at(made[:, 3], at, sums[:, 3])
-        self._sums = made
+    def _counted(self, change: FloatArray) -> tuple[IntArray, FloatArray]:
+        """Count changes in their bins. Larger ones never lie in lower bins, so that sorted each bin is one run."""
+        change = np.sort(change)
+        bins = self._bins(change)
+        starts = _starts(bins)
+        ends = np.append(starts[1:], change.size)
+        sums = [ends - starts, np.add.reduceat(change, starts), change[starts], change[ends - 1]]
+        return bins[starts], np.column_stack(sums)
 
-    def _keep_largest(self) -> None:
-        change, before = (np.concatenate(parts) for parts in zip(*self._kept, strict=True))
-        if change.size > LARGEST:
-            top = np.argpartition(-change, LARGEST - 1)[:LARGEST]
-            change, before = change[top], before[top]
-        self._kept = [(change, before)]
+    def _bins(self, change: FloatArray) -> IntArray:
+        """Return each change's bin, which the cuts divide further."""
+        below = np.searchsorted(self._cuts, change, side="left")
+        return np.asarray(bin_places(change, DIGITS) * (len(self._cuts) + 1) + below)
+
+    def _join_tables(self, most: int) -> None:
+        """Make one table of all once those after the first have more lines than `most`."""
+        if sum(bins.size for bins, _ in self._tables[1:]) <= most:
+            return
+        bins, sums = (np.concatenate(parts) for parts in zip(*self._tables, strict=True))
+        order = np.argsort(bins, kind="stable")
+        bins, sums = bins[order], sums[order]
+        starts = _starts(bins)
+        each = zip((np.add, np.add, np.minimum, np.maximum), sums.T, strict=True)
+        self._tables = [(bins[starts], np.column_stack([add.reduceat(column, starts) for add, column in each]))]
+
+    def _keep_largest(self, most: int) -> None:
+        """Forget all but the largest changes once there are more than `most`."""
+        if sum(change.size for change, _ in self._top) <= most:
+            return
+        change, before = (np.concatenate(parts) for parts in zip(*self._top, strict=True))
+        top = np.argpartition(-change, LARGEST - 1)[:LARGEST]
+        self._top, self._floor = [(change[top], before[top])], float(change[top].min())
+
+    def __getstate__(self) -> dict[str, Any]:
+        self._keep_largest(LARGEST)  # what travels is small
+        self._join_tables(0)
+        return self.__dict__
 
     def sample(self) -> Descending:
         """Return all changes, sorted downwards."""
-        if not self._kept:
+        if not self.rows:
             return Descending(np.empty(0))
-        top = 0.0 - np.sort(np.concatenate([0.0 - change for change, _ in self._kept]))
-        if not self._binned or top.size == self.rows:
-            return Descending(top)
+        if not self._binned:
+            return Descending(0.0 - np.sort(np.concatenate([0.0 - change for change in self._all])))
+        self._keep_largest(LARGEST)
+        self._join_tables(0)
+        top = 0.0 - np.sort(np.concatenate([0.0 - change for change, _ in self._top]))
+        ((bins, sums),) = self._tables
         # What is kept is taken out of its bins; of a bin that is cut the rest lies below what is kept.
-        place, segment = bin_places(top, DIGITS), np.searchsorted(self._cuts, top, side="left")
-        wide = len(self._cuts) + 1
-        own = self._bins[:, 0] * wide + self._bins[:, 1]
-        at = np.searchsorted(own, place * wide + segment)
-        people = self._sums[:, 0] - np.bincount(at, minlength=own.size)
-        total = self._sums[:, 1] - np.bincount(at, weights=top, minlength=own.size)
+        at = np.searchsorted(bins, self._bins(top))
+        people = sums[:, 0] - np.bincount(at, minlength=bins.size)
+        total = sums[:, 1] - np.bincount(at, weights=top, minlength=bins.size)
         left = people > 0.5
         mean = total[left] / people[left]
-        value = np.clip(mean, self._sums[left, 2], np.minimum(self._sums[left, 3], top[-1]))
+        value = np.clip(mean, sums[left, 2], np.minimum(sums[left, 3], top[-1]))
         order = np.argsort(-value, kind="stable")
         counts = np.concatenate([np.ones(top.size, dtype=np.int64), people[left][order].astype(np.int64)])
         return Descending(np.concatenate([top, value[order]]), counts)
 
     def nearest_peak(self) -> FloatArray:
-        """Return the scores before the changes that are kept: the nearest to the peak of a logistic model."""
-        return np.concatenate([before for _, before in self._kept]) if self._kept else np.empty(0)
+        """Return the scores before the largest changes: of a logistic model, those nearest to its peak."""
+        self._keep_largest(LARGEST)
+        return np.concatenate([before for _, before in self._top]) if self._top else np.empty(0)
+
+
+def _starts(bins: IntArray) -> IntArray:
+    """Return where each run of equal bins begins."""
+    return np.concatenate([[0], np.flatnonzero(bins[1:] != bins[:-1]) + 1])

@@ -57,7 +57,7 @@ class LogitShift:
         ends = np.isinf(start)  # a score of 0 or 1 stays
         fits = np.abs(after - before)[ends] <= room[ends]
         self._good += int(good.sum())
-        self._sum += math.fsum(shift[good])
+        self._sum += float(shift[good].sum())
         self._low = max(self._low, float(low[~ends].max(initial=-math.inf)), -math.inf if fits.all() else math.inf)
         self._high = min(self._high, float(high[~ends].min(initial=math.inf)))
 
