@@ -18,6 +18,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+from deltalake import write_deltalake
+from pyiceberg.catalog.sql import SqlCatalog
 
 from evenhand.cli import run
 
@@ -98,6 +100,28 @@ def test_a_table_of_a_database(tmp_path: Path, decisions: Callable[..., Path]) -
     whole = audited(tmp_path / "whole", str(file))
     assert audited(tmp_path / "out", str(database), "--table", "loans") == whole
     assert audited(tmp_path / "out", str(database), "--query", "SELECT sex, y, d FROM loans") == whole
+
+
+def test_tables_of_delta_and_iceberg(tmp_path: Path, decisions: Callable[..., Path]) -> None:
+    file = decisions(month=[f"2024-0{1 + i % 2}-05" for i in range(600)])
+    table = pyarrow.csv.read_csv(file)
+    write_deltalake(tmp_path / "delta", table, partition_by=["month", "sex"])
+    write_deltalake(tmp_path / "delta", table, mode="append")
+    write_deltalake(tmp_path / "delta", table, mode="overwrite")
+    catalogue = SqlCatalog("made", uri="sqlite:///:memory:", warehouse=f"file://{tmp_path}")
+    catalogue.create_namespace("n")
+    made = catalogue.create_table("n.loans", schema=table.schema)
+    made.append(table)
+    made.append(table)
+    made.overwrite(table)
+    catalogue.engine.dispose()
+    whole = audited(tmp_path / "whole", str(file))
+    assert run(["audit", str(file), *COLUMNS, "--by", "month:month", "--out", str(tmp_path / "months")]) == 0
+    for folder in (tmp_path / "delta", tmp_path / "n" / "loans"):
+        assert audited(tmp_path / "out", str(folder), "--memory", "600MB") == whole
+        assert run(["audit", str(folder), *COLUMNS, "--by", "month:month", "--out", str(tmp_path / "by")]) == 0
+        for month in ("2024-01", "2024-02"):
+            assert findings(tmp_path / "by" / month) == findings(tmp_path / "months" / month)
 
 
 BAD: dict[str, tuple[tuple[str, ...], bytes | None, str]] = {

@@ -1,4 +1,4 @@
-"""DuckDB database files, and tables of Delta and Iceberg that no one may take for plain Parquet."""
+"""DuckDB database files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from evenhand.errors import DataError, MissingDependencyError, UsageError
+from evenhand.errors import DataError, UsageError
 from evenhand.intake import AuditData, read
 
 ROWS = {"y": [1, 0, 1, 0, 1], "sex": ["F", "M", "M", "F", "X"], "id": [1, 2, 3, 4, 5]}
@@ -96,13 +96,3 @@ def test_files_that_are_no_databases(tmp_path: Path) -> None:
         table(tmp_path / "a.csv", query="SELECT 1")
     with pytest.raises(UsageError, match=r"and a dict is none"):
         table({"y": [1, 0], "sex": ["F", "M"]}, table="t")
-
-
-@pytest.mark.parametrize(("log", "name"), [("_delta_log/0.json", "Delta"), ("metadata/v1.metadata.json", "Iceberg")])
-def test_lake_tables_are_not_taken_for_their_files(tmp_path: Path, log: str, name: str) -> None:
-    """Old versions of a table stay among its files, so reading all of them would count rows that were deleted."""
-    duckdb.sql("SELECT 1 AS y, 'F' AS sex").write_parquet(str(tmp_path / "part-0.parquet"))
-    (tmp_path / log).parent.mkdir()
-    (tmp_path / log).write_text("{}")
-    with pytest.raises((MissingDependencyError, DataError), match=rf"table of {name}"):
-        table(tmp_path)

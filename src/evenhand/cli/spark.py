@@ -11,8 +11,7 @@ from typing import Any
 
 from evenhand.cli.pairs import pairs
 from evenhand.errors import DataError, first_line, optional_module
-from evenhand.intake.databases import lake_kind
-from evenhand.intake.file_sets import TEXT, suffix_of
+from evenhand.intake.file_sets import TEXT, lake_kind, suffix_of
 
 # Quiet, and days that do not depend on where the command runs; what the user says goes before.
 _SETTINGS = {

@@ -1,4 +1,4 @@
-"""Tables that DuckDB opens by their own name: those of its database files, and Delta and Iceberg tables in folders."""
+"""Tables and views of DuckDB database files."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from evenhand.errors import DataError, MissingDependencyError, UsageError, first_line, near_matches
+from evenhand.errors import DataError, UsageError, first_line, near_matches
 from evenhand.intake.memory import open_duckdb
 from evenhand.intake.wording import listing
 
 _SUFFIXES = (".duckdb", ".ddb")
-_LAKES = {"delta": "Delta", "iceberg": "Iceberg"}
 
 
 def is_database(path: Path) -> bool:
@@ -23,13 +22,6 @@ def is_database(path: Path) -> bool:
         return False
     with path.open("rb") as file:
         return file.read(12)[8:] == b"DUCK"
-
-
-def lake_kind(path: Path) -> str | None:
-    """Say whether a folder is a table of Delta ("delta") or Iceberg ("iceberg"): not all its files are part of it."""
-    if (path / "_delta_log").is_dir():
-        return "delta"
-    return "iceberg" if any((path / "metadata").glob("*.metadata.json")) else None
 
 
 @contextmanager
@@ -73,28 +65,6 @@ def database_relation(path: Path, table: str | None, query: str | None, memory: 
     except duckdb.Error as error:
         what = f"Table `{table}`" if query is None else "The query"
         raise DataError(f"{what} of `{path.name}` cannot be read: {first_line(error)}.") from None
-
-
-def lake_relation(path: Path, kind: str, memory: int | None) -> Any:
-    """Return the rows that a Delta or Iceberg table holds now, through DuckDB's extension for it.
-
-    The extension is native code from elsewhere, so it is loaded where it is installed and never fetched.
-    """
-    import duckdb
-
-    connection = open_duckdb(memory)
-    try:
-        connection.load_extension(kind)
-    except duckdb.Error:
-        raise MissingDependencyError(
-            f"`{path}` is a table of {_LAKES[kind]}, for which DuckDB needs its extension `{kind}`, and that is not "
-            f"installed. Install it once with `python -c \"import duckdb; duckdb.execute('INSTALL {kind}')\"`, or let "
-            "Spark read the table."
-        ) from None
-    try:
-        return connection.sql(f"SELECT * FROM {kind}_scan($1)", params=[str(path)])
-    except duckdb.Error as error:
-        raise DataError(f"`{path}` cannot be read as a table of {_LAKES[kind]}: {first_line(error)}.") from None
 
 
 def _one_select(connection: Any, query: str) -> str:

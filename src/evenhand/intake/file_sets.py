@@ -19,6 +19,8 @@ WORKBOOK = (".xlsx", ".xlsm")
 _ENDINGS = {"text": TEXT, "arrow": ARROW, "parquet": PARQUET, "workbook": WORKBOOK}
 _FORMS = {suffix: form for form, known in _ENDINGS.items() for suffix in known}
 _SHOWN = {"text": "CSV", "arrow": "Arrow", "parquet": "Parquet", "workbook": "Excel"}
+LAKES = {"delta": "Delta", "iceberg": "Iceberg"}
+ICEBERG_STATE = ".metadata.json"
 _ALLOWED = ".csv, .tsv (also .gz), .parquet, .arrow, .feather, .xlsx"
 
 
@@ -33,8 +35,8 @@ class FileSet:
 
     @property
     def literals(self) -> list[str]:
-        """The paths as DuckDB takes them: it expands patterns, and brackets make it take a name as it is."""
-        return ["".join(f"[{c}]" if c in "*?[" else c for c in str(path)) for path in self.paths]
+        """The paths as DuckDB takes them."""
+        return pattern_free(self.paths)
 
     def called(self, path: Path) -> str:
         """Return what a message calls one of the files."""
@@ -75,6 +77,23 @@ def file_set(sources: Sequence[str | os.PathLike[str]]) -> FileSet:
     return FileSet(name=name, form=form, paths=paths, partitions=_one_partitioning(name, parts))
 
 
+def lake_kind(path: Path) -> str | None:
+    """Say whether a folder is a table of Delta ("delta") or Iceberg ("iceberg"): not all its files are part of it.
+
+    A file that holds the state of an Iceberg table stands for the table too.
+    """
+    if (path / "_delta_log").is_dir():
+        return "delta"
+    if path.name.endswith(ICEBERG_STATE) or any((path / "metadata").glob("*" + ICEBERG_STATE)):
+        return "iceberg"
+    return None
+
+
+def pattern_free(paths: Iterable[str | Path]) -> list[str]:
+    """Return paths as DuckDB takes them: it expands patterns, and brackets make it take a name as it is."""
+    return ["".join(f"[{c}]" if c in "*?[" else c for c in str(path)) for path in paths]
+
+
 def suffix_of(path: Path) -> str:
     """Return the ending of a file's name that says its form, in small letters and without that of compression."""
     return Path(path.name.lower().removesuffix(".gz")).suffix
@@ -83,6 +102,7 @@ def suffix_of(path: Path) -> str:
 def _parts(path: Path) -> list[tuple[Path, tuple[str, ...]]]:
     """Return the files behind one name, each with the columns that the names of its folders hold."""
     if path.is_dir():
+        _refuse_lake(path.absolute().parents)
         parts = list(_inside(path, ()))
         if not parts:
             raise DataError(f"Folder `{path}` holds no table; write {_ALLOWED} files into it, or name another one.")
@@ -92,6 +112,7 @@ def _parts(path: Path) -> list[tuple[Path, tuple[str, ...]]]:
     if not glob.has_magic(str(path)):
         raise DataError(f"File `{path}` does not exist.{_near_files(path)}")
     matched = [Path(p) for p in sorted(glob.glob(str(path), recursive=True)) if not _is_hidden(Path(p))]
+    _refuse_lake(above for one in matched for above in one.absolute().parents)
     parts = []
     for one in matched:
         columns = _partition_columns(one, _fixed_part(path))
@@ -103,6 +124,7 @@ def _parts(path: Path) -> list[tuple[Path, tuple[str, ...]]]:
 
 
 def _inside(folder: Path, columns: tuple[str, ...]) -> Iterator[tuple[Path, tuple[str, ...]]]:
+    _refuse_lake([folder])
     for path in sorted(folder.iterdir()):
         if _is_hidden(path):
             continue
@@ -110,6 +132,16 @@ def _inside(folder: Path, columns: tuple[str, ...]) -> Iterator[tuple[Path, tupl
             yield from _inside(path, (*columns, *_key(path.name)))
         else:
             yield path, columns
+
+
+def _refuse_lake(folders: Iterable[Path]) -> None:
+    for folder in dict.fromkeys(folders):
+        kind = lake_kind(folder)
+        if kind is not None:
+            raise DataError(
+                f"Folder `{folder}` is a table of {LAKES[kind]}, whose files also hold deleted rows; name this folder, "
+                "and nothing else."
+            )
 
 
 def _is_hidden(path: Path) -> bool:

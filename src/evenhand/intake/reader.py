@@ -12,12 +12,13 @@ from typing import Any, Literal
 from evenhand.errors import UsageError
 from evenhand.intake.batch_coding import BatchCoding, engine_batches
 from evenhand.intake.data import AuditData
-from evenhand.intake.databases import database_relation, is_database, lake_kind, lake_relation
+from evenhand.intake.databases import database_relation, is_database
 from evenhand.intake.engines.duck import DuckEngine
 from evenhand.intake.engines.one_pass import engine_cells, repeated_identifiers
 from evenhand.intake.engines.spark import SparkEngine
-from evenhand.intake.file_sets import file_set
+from evenhand.intake.file_sets import file_set, lake_kind
 from evenhand.intake.frames import columns_table, frame_table
+from evenhand.intake.lakes import lake_relation
 from evenhand.intake.options import Intersections, Options, check_columns, make_options
 from evenhand.intake.paths import file_table, wants_batches, wants_cells
 from evenhand.intake.progress import Tell
@@ -182,7 +183,7 @@ def _with_batches(table: Table, options: Options) -> AuditData:
         data,
         feature_types=coding.whole.feature_types,
         notes=(*data.notes, note),
-        batches=engine_batches(table.engine, coding, data.rows.rows_used),
+        batches=engine_batches(table.engine, coding, int(data.count.sum())),
     )
 
 
@@ -204,7 +205,8 @@ def _path_table(paths: Sequence[Path], options: Options, sheet: str | None, prog
         _no_sheet(sheet, f"`{paths[0]}`")
         return file_table(files, options, progress)
     _no_sheet(sheet, f"`{paths[0]}`")
-    return _stored_table(lake_relation(paths[0], kind, options.memory), options)
+    with lake_relation(paths[0], kind, options.memory) as (relation, note):
+        return _stored_table(relation, options).noted([note])
 
 
 def _no_sheet(sheet: str | None, shown: str) -> None:

@@ -58,9 +58,9 @@ class DuckEngine:
         result = self._relation.aggregate(", ".join(named), ", ".join(keys)).limit(most).fetchnumpy()
         return [result[f"c{i}"] for i in range(len(named))]
 
-    def peek(self, column: str, rows: int) -> list[Any]:
-        """Return the distinct values among the first rows."""
-        return [row[0] for row in self._relation.project(column).limit(rows).distinct().fetchall()]
+    def peek(self, name: str, rows: int, beside: Sequence[str] = ()) -> list[Any]:
+        """Return a column's distinct values among the first rows."""
+        return [row[0] for row in self._relation.project(self.quote(name)).limit(rows).distinct().fetchall()]
 
     def where(self, condition: str) -> DuckEngine:
         """Return the rows for which a condition in SQL holds."""
