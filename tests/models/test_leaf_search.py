@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import (
     ExtraTreesClassifier,
@@ -19,7 +20,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from evenhand.models import adapt
 from evenhand.models.distances import boundary_distance
 from evenhand.models.ground import find_ground
-from evenhand.models.leaf_bits import LeafBits
+from evenhand.models.leaf_boxes import LeafBoxes
 from evenhand.models.leaf_search import nearest_leaves
 from evenhand.models.leaf_space import _edges, leaf_space
 from evenhand.models.leaves import WHOLE, additive
@@ -54,8 +55,8 @@ def test_the_sum_over_leaves_is_the_models_score_at_any_point(name):
     assert trees is not None
     elsewhere = RNG.normal(size=(300, 4)) * 2
     for moving in ((), (1, 3), (0, 1, 2, 3)):
-        bits = LeafBits(trees.bits.nodes, elsewhere, moving)
-        total = bits.total(np.arange(300), bits.at, trees.worth)
+        boxes = LeafBoxes(trees.boxes.nodes, elsewhere, moving)
+        total = boxes.total(np.arange(300), boxes.at, trees.worth)
         np.testing.assert_array_equal(trees.sign * (total - trees.level) > 1e-9 * WHOLE, model.predict(elsewhere) == 1)
 
 
@@ -75,18 +76,19 @@ def test_models_that_are_no_sum_of_known_trees_are_left_to_the_search():
 
 
 def every_cell(model, points, norm):
-    """Return the exact distances of points with two features, by asking the model in every cell of its grid."""
-    nodes = additive(ground_of(model, {"x0": X[:, 0], "x1": X[:, 1]}).surface, X[:, :2]).bits.nodes
-    cuts = [np.unique(nodes.threshold[nodes.column == j]) for j in range(2)]
+    """Return the exact distances of points with few features, by asking the model in every cell of its grid."""
+    p = points.shape[1]
+    nodes = additive(ground_of(model, dict(list(COLUMNS.items())[:p])).surface, X[:, :p]).boxes.nodes
+    cuts = [np.unique(nodes.threshold[nodes.column == j]) for j in range(p)]
     low = [np.concatenate([[-np.inf], c]) for c in cuts]
     high = [np.concatenate([c, [np.inf]]) for c in cuts]
     inside = [
         np.where(np.isinf(a), b - 1, np.where(np.isinf(b), a + 1, (a + b) / 2)) for a, b in zip(low, high, strict=True)
     ]
-    grid = np.stack(np.meshgrid(*inside, indexing="ij"), axis=-1).reshape(-1, 2)
+    grid = np.stack(np.meshgrid(*inside, indexing="ij"), axis=-1).reshape(-1, p)
     decided = model.predict(grid)
-    bottom = np.stack(np.meshgrid(*low, indexing="ij"), axis=-1).reshape(-1, 2)
-    top = np.stack(np.meshgrid(*high, indexing="ij"), axis=-1).reshape(-1, 2)
+    bottom = np.stack(np.meshgrid(*low, indexing="ij"), axis=-1).reshape(-1, p)
+    top = np.stack(np.meshgrid(*high, indexing="ij"), axis=-1).reshape(-1, p)
     own = model.predict(points)
     far = [length(np.maximum(np.maximum(bottom - x, x - top), 0.0), norm) for x in points]
     return np.array([f[decided != mine].min() for f, mine in zip(far, own, strict=True)])
@@ -103,6 +105,18 @@ def test_distances_against_every_cell_of_a_small_model(name, norm):
     assert np.mean(found.distance <= exact + 1e-6) > 0.97
     assert found.distance.mean() < 1.02 * exact.mean()
     assert "exact along each column alone" in found.described["accuracy"]
+
+
+@pytest.mark.parametrize("name", ["forest", "boosting"])
+def test_distances_against_every_cell_where_three_columns_move(name):
+    model = clone(MODELS[name]).set_params(max_depth=3, n_estimators=10).fit(X[:, :3], Y)
+    columns = {n: COLUMNS[n] for n in ("x0", "x1", "x2")}
+    found = boundary_distance(adapt(model, columns), columns, Moves(scale="none"))
+    exact = every_cell(model, X[:, :3], "l2")
+    assert np.all(found.distance >= exact - 1e-6)
+    assert np.mean(found.distance <= exact + 1e-6) > 0.9
+    assert found.distance.mean() < 1.02 * exact.mean()
+    assert np.all(found.distance <= 3 * exact + 1e-6)
 
 
 @pytest.mark.parametrize("name", ["forest", "histogram boosting"])

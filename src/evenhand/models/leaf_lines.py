@@ -1,6 +1,6 @@
 """Forests and boosted trees along one column: scores of rows with that column at other values, without asking anew.
 
-The leaves that a row comes into while one column runs through all its values are known from the bits of `leaf_bits`,
+The leaves that a row comes into while one column runs through all its values are known from the boxes of `leaf_boxes`,
 and each of them lies between two thresholds of the column. So the sums over leaves at many values of the column cost
 little more than at one. The model itself is asked about the rows as they are, and about one row at each value; where
 the sums do not give these answers back, nothing is said.
@@ -19,10 +19,9 @@ from evenhand.models.audited import AuditedModel
 from evenhand.models.gradient_sklearn import final_step
 from evenhand.models.ground import Ground, find_ground, is_number
 from evenhand.models.input_space import Columns
-from evenhand.models.leaf_bits import LeafBits
+from evenhand.models.leaf_boxes import LeafBoxes
 from evenhand.models.leaves import nodes_of, whole_parts
 
-_TILE = 512  # rows worked on together
 _SAME = 1e-12  # by how much an answer may differ from the model's own
 
 Values = Mapping[str, NDArray[Any]]
@@ -70,8 +69,8 @@ def scores_along(model: AuditedModel, columns: Columns, values: Values) -> dict[
         return {}
     fed = _fed(ground)
     worth, scale = whole_parts(nodes)
-    bits = LeafBits(nodes, ground.E, [fed[name] for name in values if name in fed])
-    total = bits.total(np.arange(len(ground.E)), bits.at, worth)
+    boxes = LeafBoxes(nodes, ground.E, [fed[name] for name in values if name in fed])
+    total = boxes.total(np.arange(len(ground.E)), boxes.at, worth)
     link = _link(total / scale, model.score(ground.columns))
     if link is None:
         return {}
@@ -79,9 +78,9 @@ def scores_along(model: AuditedModel, columns: Columns, values: Values) -> dict[
     start = rows
     for name, given in values.items():
         if name in fed:
-            places[name] = bits.at[start : start + len(given)][:, len(places)]
+            places[name] = boxes.at[start : start + len(given)][:, len(places)]
         start += len(given)
-    sums = _sums(bits, worth, total[:rows], list(places.values()))
+    sums = _sums(boxes, worth, total[:rows], list(places.values()))
     return {name: link(of_column / scale) for name, of_column in zip(places, sums, strict=True)}
 
 
@@ -124,25 +123,25 @@ def _link(total: FloatArray, score: FloatArray) -> Link | None:
     return None
 
 
-def _sums(bits: LeafBits, worth: FloatArray, total: FloatArray, places: list[IntArray]) -> list[FloatArray]:
+def _sums(boxes: LeafBoxes, worth: FloatArray, total: FloatArray, places: list[IntArray]) -> list[FloatArray]:
     """Return for each moving column the sums over leaves of the first rows at places of it, shape (places, rows)."""
     order = [np.argsort(place, kind="stable") for place in places]
-    # Of those places in order: the first in each leaf, and the first behind it.
-    first = [np.searchsorted(place[o], low) for place, o, low in zip(places, order, bits.low, strict=True)]
-    behind = [np.searchsorted(place[o], high, "right") for place, o, high in zip(places, order, bits.high, strict=True)]
+    # Of those places in order: how many are below each place between thresholds, and how many are not above.
+    every = [np.arange(cuts.size + 1) for cuts in boxes.cuts]
+    below = [np.searchsorted(place[o], all_) for place, o, all_ in zip(places, order, every, strict=True)]
+    up_to = [np.searchsorted(place[o], all_, "right") for place, o, all_ in zip(places, order, every, strict=True)]
     out = [np.empty((place.size, total.size)) for place in places]
-    for start in range(0, total.size, _TILE):
-        rows = np.arange(start, min(start + _TILE, total.size))
-        steps = [np.zeros((rows.size, place.size + 1)) for place in places]
-        own = np.zeros((rows.size, len(places)))  # what the leaves that are left or come into add to each row's own sum
-        for j, row, leaf in bits.lines(rows):
-            wide, size = steps[j].shape[1], steps[j].size
-            begin, end, value = row * wide + first[j][leaf], row * wide + behind[j][leaf], worth[leaf]
-            change = np.bincount(begin, value, size) - np.bincount(end, value, size)
-            steps[j] += change.reshape(steps[j].shape)
-            at = bits.at[rows[row], j]
-            own[:, j] += np.bincount(row, value * ((bits.low[j][leaf] <= at) & (at <= bits.high[j][leaf])), rows.size)
-        for j, of_column in enumerate(steps):
-            sums = (total[rows] - own[:, j])[:, None] + np.cumsum(of_column[:, :-1], axis=1)
-            out[j][order[j], start : start + rows.size] = sums.T
+    rows = np.arange(total.size)
+    start, stop = np.zeros((rows.size, len(places)), dtype=np.int64), np.tile([a[-1] for a in every], (rows.size, 1))
+    home = boxes.with_stay(rows, boxes.at[rows])
+    for tile in boxes.tiles(rows, boxes.with_stay(rows, start), boxes.with_stay(rows, stop), home):
+        mine, size = tile.rows, tile.rows.size
+        line, begin, end, change = tile.entered(np.arange(size), boxes.at[mine], start[mine], stop[mine], worth)
+        for j, place in enumerate(places):
+            some = np.flatnonzero(line // size == j)
+            row, wide = line[some] - j * size, place.size + 1
+            steps = np.bincount(row * wide + below[j][begin[some]], change[some], size * wide)
+            steps -= np.bincount(row * wide + up_to[j][end[some]], change[some], size * wide)
+            sums = total[mine, None] + np.cumsum(steps.reshape(size, wide)[:, :-1], axis=1)
+            out[j][order[j][:, None], mine] = sums.T
     return out

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenhand.arrays import BoolArray, FloatArray, IntArray
-from evenhand.models.leaf_bits import LeafBits
+from evenhand.models.leaf_boxes import LeafBoxes
 from evenhand.models.leaves import WHOLE, additive
 from evenhand.models.surface import Surface
 
@@ -18,7 +18,7 @@ _EDGE = 1e-9  # of a column's unit: how far behind a threshold a point is put
 class LeafSpace:
     """Rows before the boundary of a sum of trees, in the columns that move."""
 
-    bits: LeafBits
+    boxes: LeafBoxes
     worth: FloatArray  # (leaves,): what each adds to the sum, in whole numbers
     total: FloatArray  # (n,): the sum of each row
     level: float  # the sum at which the decision changes
@@ -27,24 +27,25 @@ class LeafSpace:
     step: FloatArray  # (p,): what a move of length one changes
     keep: FloatArray  # (n,): 1 where a larger sum keeps the decision, -1 where a smaller one does
     tied: BoolArray  # (n,): whether a sum at the level has the other decision
-    # By column: the lowest and the highest value of each place.
-    low: tuple[FloatArray, ...]
-    high: tuple[FloatArray, ...]
+    # The lowest and the highest value of each place, one column after the other, and where each column begins.
+    low: FloatArray
+    high: FloatArray
+    start: IntArray  # (p,)
     norm: str
 
-    def gap(self, j: int, rows: IntArray, place: IntArray) -> FloatArray:
-        """Return how far rows are from places of a column."""
-        there = self.moved(j, rows, place)
-        return np.asarray(np.abs((there - self.value[rows, j]) / self.step[j]), dtype=float)
-
-    def moved(self, j: int, rows: IntArray, place: IntArray) -> FloatArray:
-        """Return the nearest value at places of a column; the row's own value where it is there."""
-        value, home = self.value[rows, j], self.bits.at[rows, j]
-        return np.where(place > home, self.low[j][place], np.where(place < home, self.high[j][place], value))
+    def moved(self, rows: IntArray, column: IntArray, place: IntArray) -> FloatArray:
+        """Return the nearest value at places of columns; the row's own value where it is there."""
+        value, home, where = self.value[rows, column], self.boxes.at[rows, column], self.start[column] + place
+        return np.where(place > home, self.low[where], np.where(place < home, self.high[where], value))
 
     def points(self, rows: IntArray, at: IntArray) -> FloatArray:
         """Return the nearest values at places of all columns, shape (rows, p)."""
-        return np.stack([self.moved(j, rows, at[:, j]) for j in range(at.shape[1])], axis=1)
+        return self.moved(rows[:, None], np.arange(at.shape[1]), at)
+
+    def price(self, rows: IntArray, column: IntArray, place: IntArray) -> FloatArray:
+        """Return what it costs rows to be at places of columns, such that costs add up, or the largest counts."""
+        far = np.abs((self.moved(rows, column, place) - self.value[rows, column]) / self.step[column])
+        return np.asarray(self.cost(far), dtype=float)
 
     def cost(self, gap: FloatArray) -> FloatArray:
         """Return lengths such that those of several columns add up, or the largest counts."""
@@ -57,7 +58,7 @@ class LeafSpace:
 
     def costs(self, rows: IntArray, at: IntArray) -> FloatArray:
         """Return what each column costs at places, shape (rows, p)."""
-        return self.cost(np.stack([self.gap(j, rows, at[:, j]) for j in range(at.shape[1])], axis=1))
+        return self.price(rows[:, None], np.arange(at.shape[1]), at)
 
     def others(self, cost: FloatArray) -> FloatArray:
         """Return for each column what all others cost together."""
@@ -72,7 +73,7 @@ class LeafSpace:
         far = np.broadcast_to((room if room.ndim == 2 else room[:, None]), (rows.size, self.step.size))
         far = (np.sqrt(far) if self.norm == "l2" else far) * np.abs(self.step)
         first, last = np.empty(far.shape, dtype=np.int64), np.empty(far.shape, dtype=np.int64)
-        for j, cuts in enumerate(self.bits.cuts):
+        for j, cuts in enumerate(self.boxes.cuts):
             first[:, j] = np.searchsorted(cuts, self.value[rows, j] - far[:, j])
             last[:, j] = np.searchsorted(cuts, self.value[rows, j] + far[:, j])
         return first, last
@@ -108,16 +109,18 @@ def leaf_space(
     trees = additive(surface, E, moving)
     if trees is None:
         return None
-    bits, slack = trees.bits, trees.bits.nodes.trees + 1.0 + 1e-12 * WHOLE
+    boxes, slack = trees.boxes, trees.boxes.nodes.trees + 1.0 + 1e-12 * WHOLE
     step = np.where(slope != 0, slope, 1.0) * unit  # a number that feeds no column has no thresholds either
-    edges = [_edges(cuts, abs(one), bits.nodes.single) for cuts, one in zip(bits.cuts, step, strict=True)]
+    edges = [_edges(cuts, abs(one), boxes.nodes.single) for cuts, one in zip(boxes.cuts, step, strict=True)]
+    low, high = (np.concatenate([one[k] for one in edges]) for k in (0, 1))
+    sizes = np.array([one[0].size for one in edges], dtype=np.int64)
     # Which decision a sum at the level has shows where a row is there; where none is there it hardly matters.
     at_level = np.abs(trees.total - trees.level) <= slack
     tie = float(decision[at_level][0]) if at_level.any() else 0.0
     return LeafSpace(
-        bits=bits, worth=trees.worth, total=trees.total, level=trees.level, slack=slack, value=E[:, columns], step=step,
-        keep=np.where(decision == 1, trees.sign, -trees.sign), tied=decision != tie,
-        low=tuple(e[0] for e in edges), high=tuple(e[1] for e in edges), norm=norm,
+        boxes=boxes, worth=trees.worth, total=trees.total, level=trees.level, slack=slack, value=E[:, columns],
+        step=step, keep=np.where(decision == 1, trees.sign, -trees.sign), tied=decision != tie,
+        low=low, high=high, start=np.cumsum(sizes) - sizes, norm=norm,
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.arrays import FloatArray, IntArray
-from evenhand.models.leaf_bits import LeafBits, Nodes
+from evenhand.models.leaf_boxes import LeafBoxes, Nodes
 from evenhand.models.surface import Surface
 
 _MOST = 500_000  # leaves taken apart; above, tables would need more than about half a gigabyte
@@ -22,7 +22,7 @@ _CLOSE = 1e-9  # by how much the sum over leaves may differ from the model's sco
 class Additive:
     """A score that is a sum over leaves, up to a constant: positive towards decision 1."""
 
-    bits: LeafBits
+    boxes: LeafBoxes
     worth: FloatArray  # (leaves,): what each adds to the sum, in whole numbers
     total: FloatArray  # (n,): the sum of each row
     sign: float  # 1 where larger sums are nearer to decision 1, -1 otherwise
@@ -51,8 +51,8 @@ def additive(surface: Surface, E: FloatArray, moving: Sequence[int] = ()) -> Add
     from scipy import special
 
     some = np.unique(np.linspace(0, len(E) - 1, min(len(E), _COMPARED)).astype(int))
-    bits, (worth, scale) = LeafBits(nodes, E, moving), whole_parts(nodes)
-    whole = bits.total(np.arange(len(E)), bits.at, worth)
+    boxes, (worth, scale) = LeafBoxes(nodes, E, moving), whole_parts(nodes)
+    whole = boxes.total(np.arange(len(E)), boxes.at, worth)
     total, score = whole[some] / scale, surface.score(E[some])
     linked = [(score, surface.threshold)]
     if 0 < surface.threshold < 1 and score.min() > 0 and score.max() < 1:
@@ -62,7 +62,7 @@ def additive(surface: Surface, E: FloatArray, moving: Sequence[int] = ()) -> Add
             offset = sign * values - total
             if np.ptp(offset) <= _CLOSE * (1.0 + float(np.abs(total).max())):
                 level = scale * (sign * cut - float(np.median(offset)))
-                return Additive(bits=bits, worth=worth, total=whole, sign=sign, level=level)
+                return Additive(boxes=boxes, worth=worth, total=whole, sign=sign, level=level)
     return None
 
 
@@ -117,48 +117,38 @@ def _joined(trees: list[_Tree | None], *, single: bool) -> Nodes | None:
     known = [tree for tree in trees if tree is not None]
     if not known or len(known) < len(trees) or sum(len(tree[0]) for tree in known) > 2 * _MOST:
         return None
-    columns, cuts, firsts, middles, lasts, values = [], [], [], [], [], []
-    start = 0
-    for left, right, column, threshold, value in known:
-        below = _leaves_below(left, right)
-        first = _first_leaf(left, right, below)
-        inner = np.flatnonzero(left >= 0)
-        leaves = np.flatnonzero(left < 0)
-        order = leaves[np.argsort(first[leaves])]
-        columns.append(column[inner])
-        cuts.append(threshold[inner])
-        firsts.append(start + first[inner])
-        middles.append(start + first[right[inner]])
-        lasts.append(start + first[inner] + below[inner])
-        values.append(value[order])
-        start += leaves.size
+    roots = np.cumsum([0, *(len(tree[0]) for tree in known)])
+    left, right = (
+        np.concatenate([np.where(tree[k] >= 0, tree[k] + root, -1) for tree, root in zip(known, roots, strict=False)])
+        for k in (0, 1)
+    )
+    column, threshold, value = (np.concatenate([tree[k] for tree in known]) for k in (2, 3, 4))
+    levels = [*_levels(roots[:-1], left, right)]
+    below = np.ones(left.size, dtype=np.int64)  # how many leaves are below each node
+    for inner in reversed(levels):
+        below[inner] = below[left[inner]] + below[right[inner]]
+    first = np.zeros(left.size, dtype=np.int64)  # the first of them
+    first[roots[:-1]] = np.cumsum(below[roots[:-1]]) - below[roots[:-1]]
+    for inner in levels:
+        first[left[inner]] = first[inner]
+        first[right[inner]] = first[inner] + below[left[inner]]
+    every = np.concatenate([np.empty(0, dtype=np.int64), *levels])
+    leaves = np.flatnonzero(left < 0)
+    leaves = leaves[np.argsort(first[leaves])]
     return Nodes(
-        column=np.concatenate(columns).astype(np.int64), threshold=np.concatenate(cuts).astype(float),
-        first=np.concatenate(firsts), middle=np.concatenate(middles), last=np.concatenate(lasts),
-        value=np.concatenate(values).astype(float), single=single, trees=len(known),
+        column=column[every].astype(np.int64), threshold=threshold[every].astype(float), first=first[every],
+        middle=first[right[every]], last=first[every] + below[every],
+        depth=np.repeat(np.arange(len(levels)), [inner.size for inner in levels]),
+        value=value[leaves].astype(float), tree=np.searchsorted(roots, leaves, side="right") - 1,
+        single=single, trees=len(known),
     )  # fmt: skip
 
 
-def _levels(left: IntArray, right: IntArray) -> Iterator[IntArray]:
-    """Give the conditions of each level of a tree, from the root down."""
-    level = np.zeros(1, dtype=np.int64)
+def _levels(roots: IntArray, left: IntArray, right: IntArray) -> Iterator[IntArray]:
+    """Give the conditions of each level of all trees, from the roots down."""
+    level = roots
     while level.size:
         inner = level[left[level] >= 0]
         if inner.size:
             yield inner
         level = np.concatenate([left[inner], right[inner]])
-
-
-def _leaves_below(left: IntArray, right: IntArray) -> IntArray:
-    below = np.ones(len(left), dtype=np.int64)
-    for inner in reversed([*_levels(left, right)]):
-        below[inner] = below[left[inner]] + below[right[inner]]
-    return below
-
-
-def _first_leaf(left: IntArray, right: IntArray, below: IntArray) -> IntArray:
-    first = np.zeros(len(left), dtype=np.int64)
-    for inner in _levels(left, right):
-        first[left[inner]] = first[inner]
-        first[right[inner]] = first[inner] + below[left[inner]]
-    return first
