@@ -486,6 +486,38 @@ def test_torch_modules_work_end_to_end():
     assert auto.evidence[0].map.model == "torch module (autograd)"
 
 
+def test_a_forward_function_of_its_own_gives_the_findings_of_the_same_layers_in_a_row():
+    torch = importlib.import_module("torch")
+    nn = torch.nn
+    from evenhand.models.gradient_torch import TorchGradient
+
+    torch.manual_seed(0)
+    row = nn.Sequential(nn.Linear(3, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 1))
+    row[1].running_mean.normal_()
+
+    class Own(nn.Module):
+        def __init__(self, ends):
+            super().__init__()
+            self.first, self.norm, self.last, self.ends = row[0], row[1], row[3], ends
+
+        def forward(self, x):
+            h = nn.functional.relu(self.norm(self.first(x.view(x.size(0), -1))))
+            return self.ends(nn.functional.dropout(h, 0.5, self.training) @ self.last.weight.T + self.last.bias)
+
+    expected = audit(model=row, similarity=["x0"])
+    same = {
+        "its layers as matrices": (Own(lambda out: out), Own(lambda out: out.squeeze(-1))),
+        "autograd": (Own(lambda out: out if bool((out == out).all()) else -out),),  # a branch
+    }
+    said = {"its layers as matrices": TorchGradient(Own(lambda out: out.sigmoid()), link="probability")}
+    for how, models in same.items():
+        for model in (*models, *([said[how]] if how in said else [])):
+            found = audit(model=model, similarity=["x0"])
+            assert found.evidence[0].map.model == f"torch module ({how})"
+            for one, two in zip(found, expected, strict=True):
+                assert one.estimate == pytest.approx(two.estimate, rel=1e-9 if how != "autograd" else 1e-5)
+
+
 def test_networks_with_a_shortcut_are_moved_as_by_their_gradient_alone(monkeypatch):
     """Rectifiers on log-odds, on probabilities, and a regression: each against the same function in single steps."""
     monkeypatch.setattr("evenhand.kernels.flow.gradient_flow.WORTH", 10**9)

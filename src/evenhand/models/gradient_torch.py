@@ -8,15 +8,22 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy import special
 
 from evenhand.arrays import FloatArray
 from evenhand.errors import UsageError
-from evenhand.kernels.flow.perceptron import Perceptron
 from evenhand.models.gradient import CallableGradient, GradientModel, Pull
+from evenhand.models.torch_layers import Layers, read_layers
 
 # Autograd has a fixed cost per call, so its tiles are larger than those of plain matrices.
 TORCH_TILE = 16384
+# Rows for which a module is watched, and for which what was seen is compared with its own answers.
+WATCHED, CHECKED = 5, 256
+# What may stand at the end of a stack of layers, given what its outputs are: (link, end).
+BEHIND = {
+    ("logit", "none"), ("logit", "log_softmax"), ("identity", "none"), ("probability", "sigmoid"),
+    ("probability", "softmax"),
+}  # fmt: skip
 
 
 class TorchGradient:
@@ -62,7 +69,7 @@ class TorchGradient:
         import torch
 
         with _evaluating(self.module), torch.no_grad():
-            out = self.module(self._tensor(X))
+            out = self.module(self.tensor(X))
         return self._array(out if out.ndim == 2 else out.reshape(X.shape[0], -1))
 
     def pullback(self, X: FloatArray) -> tuple[FloatArray, Pull]:
@@ -70,22 +77,24 @@ class TorchGradient:
         import torch
 
         with torch.inference_mode(False), torch.enable_grad(), _evaluating(self.module):
-            x = self._tensor(X).requires_grad_(True)
+            x = self.tensor(X).requires_grad_(True)
             out = self.module(x)
             out = out if out.ndim == 2 else out.reshape(X.shape[0], -1)
         values = self._array(out.detach())
 
         def pull(slope: FloatArray) -> FloatArray:
-            cotangent = torch.from_numpy(np.ascontiguousarray(slope)).to(dtype=out.dtype, device=out.device)
             if not out.requires_grad:  # an output that does not depend on the inputs
                 return np.zeros_like(X)
-            with torch.inference_mode(False):
-                (g,) = torch.autograd.grad(out, x, cotangent, allow_unused=True)
+            with torch.inference_mode(False), torch.enable_grad():
+                cotangent = torch.from_numpy(np.ascontiguousarray(slope)).to(dtype=out.dtype, device=out.device)
+                # As a sum: for slopes handed over beside the outputs torch imports its symbolic mathematics.
+                (g,) = torch.autograd.grad((out * cotangent).sum(), x, allow_unused=True)
             return np.zeros_like(X) if g is None else np.asarray(g.cpu().numpy(), dtype=X.dtype)
 
         return values, pull
 
-    def _tensor(self, X: FloatArray) -> Any:
+    def tensor(self, X: FloatArray) -> Any:
+        """Return rows as the module takes them."""
         import torch
 
         like = next(self.module.parameters(), None)
@@ -126,10 +135,9 @@ def torch_model(model: Any, X: FloatArray, *, task: str) -> GradientModel:
     """Adapt a torch module, or a `TorchGradient` that says what its outputs are."""
     said = isinstance(model, TorchGradient)
     wrapped = model if said else TorchGradient(model, link="identity" if task == "regression" else "logit")
-    plain = layers_as_matrices(wrapped.module)
-    if plain is not None and _same_outputs(plain, wrapped, X[:256]):
-        name = "torch module (its layers as matrices)"
-        return GradientModel(network=plain, link=wrapped.link, classes=wrapped.classes, name=name)
+    plain = layers_as_matrices(wrapped, X)
+    if plain is not None:
+        return plain
     if not said:
         out = wrapped.outputs(X[:256])
         if task != "regression" and out.size and _like_probabilities(out):
@@ -143,108 +151,75 @@ def torch_model(model: Any, X: FloatArray, *, task: str) -> GradientModel:
     )
 
 
-def layers_as_matrices(module: Any) -> Perceptron | None:
-    """Read a plain stack of linear layers with one kind of activation, which needs no autograd.
+def layers_as_matrices(wrapped: TorchGradient, X: FloatArray) -> GradientModel | None:
+    """Read a module that only applies linear layers with one kind of activation; then no autograd is needed.
 
     Parameters
     ----------
-    module : torch.nn.Module
-        Anything; only linear layers, ReLU, Tanh or Sigmoid between them, and dropout (idle in evaluation) are read:
-        from a `torch.nn.Sequential`, or from what the module does when torch traces it. Modules with hooks may do more
-        than they show and are left to autograd.
+    wrapped : TorchGradient
+        Its module may be anything. What it does to a few rows is watched (`torch_layers`) and must then give its own
+        answers and gradients for others. A softmax or sigmoid at the end of a module whose outputs are said to be
+        probabilities is taken off: what is before it are log-odds. Modules with hooks may do more than they show and
+        are left to autograd.
+    X : ndarray, shape (rows, inputs)
+        Rows to ask it for.
 
     Returns
     -------
-    Perceptron or None
+    GradientModel or None
 
     Examples
     --------
     >>> import torch
     >>> net = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1))
-    >>> layers_as_matrices(net).activation
+    >>> layers_as_matrices(TorchGradient(net), np.eye(2)).network.activation
     'relu'
     """
-    from torch import nn
-
-    stack = None if any(_hooked(part) for part in module.modules()) else _stack(module)
-    if stack is None:
+    module = wrapped.module
+    if X.shape[0] < 2 or any(_hooked(part) for part in module.modules()):
         return None
-    names = {nn.ReLU: "relu", nn.Tanh: "tanh", nn.Sigmoid: "logistic"}
-    linear: list[Any] = []
-    active: list[str] = []
-    for part in stack:
-        if type(part) is nn.Linear:
-            if len(active) != len(linear):
-                return None  # two linear layers in a row
-            linear.append(part)
-        elif type(part) in names and len(active) == len(linear) - 1:
-            active.append(names[type(part)])
-        elif type(part) not in (nn.Dropout, nn.Identity):
+    some = X[:: -(-X.shape[0] // CHECKED)]
+    try:
+        with _evaluating(module):
+            read = read_layers(module, wrapped.tensor(some[:WATCHED]))
+        if read is None or (wrapped.link, read.end) not in BEHIND or not _agree(read, wrapped, some):
             return None
-    if not linear or len(active) != len(linear) - 1 or len(set(active)) > 1:
+    except Exception:  # a stranger's code, which may not bear being watched
         return None
-
-    activation = active[0] if active else "relu"
-    # Where many steps are made at once (`kernels.flow_pieces`) double precision costs nothing; elsewhere as the module.
-    double = len(linear) == 1 or (len(linear) == 2 and activation == "relu")
-
-    def array(tensor: Any) -> NDArray[Any]:
-        out: NDArray[Any] = tensor.detach().cpu().numpy()
-        return out.astype(np.float64 if double or out.dtype != np.float32 else np.float32)
-
-    weights = tuple(np.ascontiguousarray(array(layer.weight).T) for layer in linear)
-    return Perceptron(
-        weights=weights,
-        biases=tuple(
-            np.zeros_like(w[0]) if layer.bias is None else array(layer.bias)
-            for w, layer in zip(weights, linear, strict=True)
-        ),
-        activation=activation,
-    )
+    link = "logit" if wrapped.link == "probability" else wrapped.link
+    name = "torch module (its layers as matrices)"
+    return GradientModel(network=read.network, link=link, classes=wrapped.classes, name=name)
 
 
-def _stack(module: Any) -> list[Any] | None:
-    """Return the layers that a module applies one after the other; None where it does anything else."""
-    import torch
-    from torch import fx, nn
-
-    if type(module) is nn.Sequential:
-        return list(module)
-    with _evaluating(module):
-        try:
-            graph = fx.symbolic_trace(module).graph
-        except Exception:  # tracing runs a stranger's code, and stops where the way depends on the inputs
-            return None
-    functions = {torch.relu: nn.ReLU, nn.functional.relu: nn.ReLU, torch.tanh: nn.Tanh, torch.sigmoid: nn.Sigmoid}
-    methods = {"relu": nn.ReLU, "tanh": nn.Tanh, "sigmoid": nn.Sigmoid}
-    layers: list[Any] = []
-    last: Any = None
-    for node in graph.nodes:
-        if node.op == "output":
-            return layers if node.args == (last,) else None
-        if node.op == "placeholder" and last is None:
-            last = node
-            continue
-        if node.args != (last,) or not set(node.kwargs) <= {"inplace"}:
-            return None
-        if node.op == "call_module":
-            layers.append(module.get_submodule(node.target))
-        elif node.op == "call_function" and node.target in functions:
-            layers.append(functions[node.target]())
-        elif node.op == "call_method" and node.target in methods:
-            layers.append(methods[node.target]())
-        else:
-            return None
-        last = node
-    return None
+def _agree(read: Layers, wrapped: TorchGradient, X: FloatArray) -> bool:
+    """Say whether the layers that were read give a module's answers and gradients."""
+    own, pull_own = wrapped.pullback(X)
+    scores, pull = read.network.pullback(X.astype(read.network.dtype))
+    if own.shape != scores.shape or (wrapped.link == "probability" and (own.shape[1] == 1) != (read.end == "sigmoid")):
+        return False
+    near = 1e-5 if wrapped.dtype == np.float32 else 1e-9
+    answers, back = _ended(read.end, scores.astype(np.float64))
+    if not np.abs(answers - own).max() <= near * (1.0 + np.abs(own).max()):
+        return False
+    # Different weights for the outputs, so that no two of them can be taken for each other.
+    slope = np.broadcast_to(1.0 + np.arange(own.shape[1]), own.shape)
+    mine, theirs = pull(back(slope)), pull_own(slope)
+    gap = np.abs(mine - theirs).max(axis=1)
+    # At a kink a rounding error decides between two gradients.
+    return bool((gap <= 100 * near * np.abs(theirs).max()).mean() >= 0.95)
 
 
-def _same_outputs(plain: Perceptron, wrapped: TorchGradient, X: FloatArray) -> bool:
-    """Say whether matrices that were read answer as the module does."""
-    own = wrapped.outputs(X)
-    return own.shape == (len(X), plain.biases[-1].size) and bool(
-        np.allclose(plain.outputs(X.astype(plain.dtype)), own, rtol=1e-4, atol=1e-5 * (1.0 + float(np.abs(own).max())))
-    )
+def _ended(end: str, scores: FloatArray) -> tuple[FloatArray, Pull]:
+    """Return what the end of a module makes of scores, and the map from slopes behind it to slopes before it."""
+    if end == "sigmoid":
+        p = special.expit(scores)
+        return p, lambda slope: slope * p * (1 - p)
+    p = special.softmax(scores, axis=1)
+    if end == "softmax":
+        return p, lambda slope: p * (slope - (slope * p).sum(axis=1, keepdims=True))
+    if end == "log_softmax":
+        return special.log_softmax(scores, axis=1), lambda slope: slope - p * slope.sum(axis=1, keepdims=True)
+    return scores, lambda slope: slope
 
 
 def _hooked(part: Any) -> bool:
@@ -262,11 +237,11 @@ def _like_probabilities(out: FloatArray) -> bool:
 @contextmanager
 def _evaluating(module: Any) -> Iterator[None]:
     """Switch training off for the moment, part by part, and back on for exactly the parts that had it on."""
-    training = [part for part in module.modules() if part.training]
-    for part in training:
-        part.training = False
+    training = [part.__dict__ for part in module.modules() if part.training]
+    for own in training:  # not by assignment, which a module looks at for long
+        own["training"] = False
     try:
         yield
     finally:
-        for part in training:
-            part.training = True
+        for own in training:
+            own["training"] = True

@@ -78,9 +78,9 @@ def test_decaying_steps():
 
 def test_few_anchors_where_units_hardly_switch_and_giving_up_where_they_always_do(monkeypatch):
     anchors = []
-    renew = rectifier_pieces._Anchors.renew
+    renew = rectifier_pieces._Bounded.renew
     monkeypatch.setattr(
-        rectifier_pieces._Anchors, "renew", lambda at, some, *a: anchors.append(len(some)) or renew(at, some, *a)
+        rectifier_pieces._Bounded, "renew", lambda at, some, *a: anchors.append(len(some)) or renew(at, some, *a)
     )
     same(*both(network(0.3), LogitLoss(), LABELS))
     assert sum(anchors) < 0.1 * 150 * ROWS

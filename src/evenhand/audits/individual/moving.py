@@ -25,14 +25,18 @@ from evenhand.kernels.flow.gradient_flow import (
 )
 from evenhand.kernels.flow.held_linear import TILE as HELD_TILE
 from evenhand.kernels.flow.held_linear import HeldFlow, LinearScore, follow_held
+from evenhand.kernels.flow.linear_runs import Look, Runs, linear_in_pieces
 from evenhand.kernels.flow.losses import ProbabilityLoss
 from evenhand.kernels.flow.perceptron import Perceptron
 from evenhand.kernels.flow.rectifier_pieces import TILE as PIECES_TILE
 from evenhand.kernels.flow.rectifier_pieces import as_pieces
-from evenhand.kernels.flow.tiles import Tiles
+from evenhand.kernels.flow.tiles import TILE, Tiles
 from evenhand.models.gradient import precision
 from evenhand.models.gradient_view import ModelView
 from evenhand.similarity.metric import FairMetric
+
+# Rows that are moved together in runs of steps, and numbers that these may have.
+RUNS_TILE, RUNS_NUMBERS = 16384, 1_000_000
 
 Progress = Callable[[int, int], None]
 
@@ -132,11 +136,14 @@ def move(
     # Two outputs count by their difference only where they are log-odds.
     pieces = None if isinstance(view.loss, ProbabilityLoss) else as_pieces(network, view.loss.slope, y, look)
     steps = step_sizes(options.step, options.steps, options.schedule)
-    method: Euler | Adaptive = Euler(steps, checkpoints(options.steps), pieces, strides=pieces is None)
+    runs = _runs(view, X, y, look)
+    method: Euler | Adaptive = Euler(steps, checkpoints(options.steps), pieces, strides=True, runs=runs)
     if options.method == "adaptive":
         method = Adaptive(method.clock, options.flow_tolerance)
-    elif pieces is not None and options.batch_rows is None:
+    elif pieces is not None and options.batch_rows is None and flow.keep is None:
         tile = PIECES_TILE
+    elif runs is not None and options.batch_rows is None:
+        tile = max(TILE, min(RUNS_TILE, RUNS_NUMBERS // X.shape[1]))
     if isinstance(method, Euler) and isinstance(network, Perceptron) and _is_held_linear(network, metric, box, options):
         held = HeldFlow(
             score=LinearScore(
@@ -167,6 +174,32 @@ def move(
         wrong=done.seen[..., 1],
         stopped=done.stopped,
     )
+
+
+def _runs(view: ModelView, X: FloatArray, y: FloatArray, look: Look) -> Runs | None:
+    """Return how to move people through a network that is linear in pieces; None for others.
+
+    It has one output, or two of which the difference counts.
+    """
+    network = view.network
+    # Two outputs count by their difference only where they are log-odds.
+    if network is None or isinstance(view.loss, ProbabilityLoss) or len(view.labels) > 2:
+        return None
+    kind = precision(network)
+
+    def ask(at: FloatArray) -> tuple[FloatArray, FloatArray]:
+        values, slopes = np.empty(len(at)), np.empty(at.shape, dtype=kind)
+        for low in range(0, len(at), view.tile):
+            part = slice(low, low + view.tile)
+            out, pull = network.pullback(at[part])
+            values[part] = out[:, 0] if out.shape[1] == 1 else out[:, 1] - out[:, 0]
+            slopes[part] = pull(np.ones_like(out) if out.shape[1] == 1 else np.tile([-1.0, 1.0], (len(out), 1)))
+        return values, slopes
+
+    near = 1e-5 if kind == np.float32 else 1e-9
+    if not linear_in_pieces(ask, X[:64].astype(kind), near):
+        return None
+    return Runs(ask=ask, slope=view.loss.slope, y=y, look=look, near=near)
 
 
 def _is_held_linear(network: Perceptron, metric: FairMetric, box: Box, options: MapOptions) -> bool:

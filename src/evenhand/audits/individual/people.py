@@ -143,7 +143,10 @@ def content_marks(rows: FloatArray) -> IntArray:
     -------
     ndarray of int, shape (rows,)
     """
-    return np.fromiter((zlib.crc32(row.tobytes()) for row in np.ascontiguousarray(rows)), np.int64, count=len(rows))
+    content = np.ascontiguousarray(rows).tobytes()
+    width = len(content) // max(len(rows), 1)
+    places = range(0, len(rows) * width, width) if width else ()
+    return np.fromiter((zlib.crc32(content[at : at + width]) for at in places), np.int64, count=len(rows))
 
 
 def second_half(marks: IntArray, known: IntArray) -> BoolArray:

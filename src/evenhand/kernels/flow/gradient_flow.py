@@ -28,6 +28,7 @@ import numpy as np
 
 from evenhand.arrays import BoolArray, FloatArray, IntArray
 from evenhand.errors import UsageError
+from evenhand.kernels.flow.linear_runs import Runs
 from evenhand.kernels.flow.rectifier_pieces import Pieces
 from evenhand.kernels.flow.strides import Strides
 from evenhand.kernels.flow.tiles import Tiles
@@ -167,8 +168,10 @@ class Euler:
     # Followed instead of single steps, as far as it goes, where every column may move, no region is set and the form
     # has a basis; it then says what is seen.
     shortcut: Pieces | None = None
-    # Whether several steps may be made at once, with a small error, where the form has a basis and every column moves.
+    # Whether several steps may be made at once, with a small error, where the form has a basis and every column moves;
+    # and how, for a network that is linear in pieces.
     strides: bool = False
+    runs: Runs | None = None
 
     @property
     def clock(self) -> FloatArray:
@@ -276,14 +279,17 @@ def _in_strides(
             return np.ones(len(X), dtype=bool)
         return ~_kept(flow.keep, X, origin[part], None)[1]
 
-    strides = Strides(
-        gradient=lambda X, part: flow.gradient(X, rows[part]),
-        basis=basis,
-        penalty=flow.penalty,
-        see=lambda X, part: _look(observe, X, rows[part]),
-        inside=inside,
-    )
-    X, seen, made = strides.follow(origin, method.steps, marks)
+    if method.runs is not None:
+        X, seen, made = method.runs.follow(rows, origin, (basis, flow.penalty, method.steps), marks, inside)
+    else:
+        strides = Strides(
+            gradient=lambda X, part: flow.gradient(X, rows[part]),
+            basis=basis,
+            penalty=flow.penalty,
+            see=lambda X, part: _look(observe, X, rows[part]),
+            inside=inside,
+        )
+        X, seen, made = strides.follow(origin, method.steps, marks)
     edge = np.zeros(len(X), dtype=bool)
     left = np.flatnonzero(~made)
     if left.size:

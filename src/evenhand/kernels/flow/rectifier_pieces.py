@@ -1,12 +1,8 @@
 """Forward Euler through a network of rectifiers, at a few numbers per step and row.
 
 Such a network is linear as long as no unit switches on or off. There its gradient by the inputs is one vector D, the
-loss gradient is c D with one number c, and with S = I - QQ' every further Euler position is
-
-    x0 + a + alpha QQ'D + gamma b + beta (I - QQ')D,        a = QQ'(x - x0),  b = (I - QQ')(x - x0),
-
-where x is the position at which D was taken (the anchor). A step then changes three numbers instead of costing two
-products of matrices. Bounds on these numbers, found at the anchor, say how long no unit can have switched; a row
+loss gradient is c D with one number c, and a step changes three numbers (`Anchors`) instead of costing two products of
+matrices. Bounds on these numbers, found at the anchor, say how long no unit can have switched; a row
 that reaches them gets a new anchor. Positions are those of forward Euler up to rounding.
 """
 
@@ -18,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from evenhand.arrays import FloatArray, IntArray
+from evenhand.kernels.flow.anchors import Anchors
 from evenhand.kernels.flow.perceptron import Perceptron
 
 Slope = Callable[[FloatArray, FloatArray], FloatArray]
@@ -26,10 +23,12 @@ Look = Callable[[FloatArray, IntArray], FloatArray]
 # Steps for which the pull back to the start is bounded at an anchor; the change of c allowed until the next one; and
 # the share of a unit's room that this change may take.
 AHEAD, CHANGE, SHARE = 16, 0.3, 0.25
+# Steps in a row with a new anchor after which bounds are looked for at every so many steps only.
+BUSY = 4
 # A new anchor costs about as much as five single steps.
 OFTEN = 0.2
 # Rows worked on together: a step costs some twenty calls whatever their number.
-TILE = 8192
+TILE = 16384
 # Rows whose anchors are renewed together: what is known of their units stays in the second-level cache.
 RENEWED = 512
 
@@ -65,14 +64,21 @@ class Pieces:
             where units switch so often that single steps are cheaper.
         """
         y = self.y[rows]
-        at = _Anchors(self.network, basis, penalty, origin)
+        at = _Bounded(self.network, basis, penalty, origin)
         seen: list[FloatArray] = []
         renewed = 0
+        busy = np.zeros(rows.size, dtype=int)  # steps in a row after which a unit had switched
         for k in range(len(steps) + 1):
             stale = at.stale()
-            for low in range(0, stale.size, RENEWED):
-                some = stale[low : low + RENEWED]
-                at.renew(some, lambda out, some: self.slope(out[:, None], y[some])[:, 0], steps[k : k + AHEAD])
+            again = busy[stale] + 1
+            busy[:] = 0
+            busy[stale] = again
+            # Who goes to and fro over a kink will need another anchor after the next step as well.
+            short = (again > BUSY) & (k % BUSY > 0)
+            for part, ahead in ((stale[~short], steps[k : k + AHEAD]), (stale[short], steps[:0])):
+                for low in range(0, part.size, RENEWED):
+                    some = part[low : low + RENEWED]
+                    at.renew(some, lambda out, some: self.slope(out[:, None], y[some])[:, 0], ahead)
             renewed += stale.size
             output = at.output()
             if k in marks:
@@ -85,19 +91,14 @@ class Pieces:
         return at.position(slice(None)), seen, k
 
 
-class _Anchors:
-    """Anchor and present position of each row of a tile."""
+class _Bounded(Anchors):
+    """Anchors with bounds on the numbers that say where rows are."""
 
     def __init__(self, network: Perceptron, Q: FloatArray, penalty: float, origin: FloatArray) -> None:
-        n, p = origin.shape
-        self.network, self.Q, self.penalty, self.origin = network, Q, penalty, origin
-        self.hidden = len(network.weights) == 2
+        super().__init__(Q, penalty, origin)
+        n = len(origin)
+        self.network, self.hidden = network, len(network.weights) == 2
         self.seen_by = Q.T @ network.weights[0]  # what the units see of the free directions
-        # a and D along Q by their coordinates; b, and D across Q.
-        self.a, self.Dq, self.b, self.DP = (np.zeros((n, k)) for k in (Q.shape[1], Q.shape[1], p, p))
-        self.alpha, self.beta, self.start = np.zeros(n), np.zeros(n), np.zeros(n)
-        self.gamma = np.ones(n)
-        self.along, self.across, self.back = np.zeros(n), np.zeros(n), np.zeros(n)
         # A row may go on while each number lies between two bounds: alpha, gamma - 1, and what beta is beyond
         # (1 - gamma) rest. At first nothing is allowed: every row wants an anchor.
         self.rest = np.zeros(n)
@@ -117,41 +118,11 @@ class _Anchors:
         good &= np.abs(lag) <= self.beta_room
         return np.flatnonzero(~good)
 
-    def output(self) -> FloatArray:
-        """Return the network's output at the present positions."""
-        out = self.alpha * self.along
-        out += self.start
-        out += self.beta * self.across
-        out += (self.gamma - 1.0) * self.back
-        return out
-
-    def step(self, c: FloatArray, size: float) -> None:
-        """Make one Euler step with loss slopes c."""  # [maity2021] eq. (2.8)
-        push = size * c
-        self.alpha += push
-        self.beta *= 1.0 - 2.0 * size * self.penalty
-        self.beta += push
-        self.gamma *= 1.0 - 2.0 * size * self.penalty
-
-    def position(self, some: IntArray | slice) -> FloatArray:
-        """Return where rows are."""
-        a, b = self._moved(some)
-        b += a @ self.Q.T
-        b += self.origin[some]
-        return b
-
-    def _moved(self, some: IntArray | slice) -> tuple[FloatArray, FloatArray]:
-        """Return how far rows have come: coordinates along Q, and the way across it."""
-        a = self.a[some] + self.alpha[some, None] * self.Dq[some]
-        b = self.gamma[some, None] * self.b[some]
-        b += self.beta[some, None] * self.DP[some]
-        return a, b
-
     def renew(self, some: IntArray, push: Callable[[FloatArray, IntArray], FloatArray], steps: FloatArray) -> None:
         """Put the anchor of some rows where they are now."""
-        Q, weights = self.Q, self.network.weights
-        a, b = self._moved(some)
-        X = a @ Q.T
+        weights = self.network.weights
+        a, b = self.moved(some)
+        X = a @ self.Q.T
         X += b
         X += self.origin[some]
         last = weights[-1][:, 0]
@@ -159,22 +130,14 @@ class _Anchors:
             z = X @ weights[0]
             z += self.network.biases[0]
             on = (z > 0) * last
-            self.start[some] = np.einsum("ij,ij->i", z, on) + self.network.biases[1]
-            D = on @ weights[0].T
+            Dq, DP = self.put(some, (a, b), np.einsum("ij,ij->i", z, on) + self.network.biases[1], on @ weights[0].T)
         else:
-            self.start[some] = X @ last + self.network.biases[0]
-            D = np.broadcast_to(last, X.shape)
-        Dq = D @ Q
-        DP = D - Dq @ Q.T
-        self.a[some], self.Dq[some], self.b[some], self.DP[some] = a, Dq, b, DP
-        self.alpha[some] = self.beta[some] = 0.0
-        self.gamma[some] = 1.0
-        self.along[some] = np.einsum("ij,ij->i", Dq, Dq)
-        self.across[some] = np.einsum("ij,ij->i", DP, DP)
-        self.back[some] = np.einsum("ij,ij->i", DP, b)
-        if self.hidden and steps.size:
+            self.put(some, (a, b), X @ last + self.network.biases[0], np.broadcast_to(last, X.shape))
+        if self.hidden and not steps.size:  # holds where it is: for one step
+            self.alpha_low[some], self.alpha_high[some] = 1.0, 0.0
+        elif self.hidden:
             self._bound(some, z, (Dq, DP, b), push(self.start[some], some), steps)
-        elif not self.hidden:
+        else:
             self.alpha_low[some] = self.gamma_low[some] = -np.inf
             self.alpha_high[some] = self.gamma_high[some] = self.beta_room[some] = np.inf
 
@@ -201,22 +164,25 @@ class _Anchors:
         later = gamma - gamma[0]
         if later.any():
             lag *= side
-            room += np.minimum(later.min() * lag, later.max() * lag)
+            worst = later.min() * lag
+            lag *= later.max()
+            room += np.minimum(worst, lag, out=worst)
         nearer *= side
         np.maximum(nearer, 0.0, out=nearer)
         held = DP @ first
         np.abs(held, out=held)
         widest = CHANGE * np.abs(rest) if self.penalty else np.abs(c) * float(steps.sum())
         with np.errstate(divide="ignore", invalid="ignore"):
-            beta_room = np.minimum(SHARE * (room / held).min(axis=1), widest)
+            beta_room = np.minimum(SHARE * np.divide(room, held, out=lag).min(axis=1), widest)
             held *= beta_room[:, None]
             room -= held
-            far = np.minimum((room / nearer).min(axis=1), 1e9) * (1.0 - 1e-9)  # in steps as long as the next
+            far = np.divide(room, nearer, out=nearer).min(axis=1)  # in steps as long as the next
+            far = np.minimum(far, 1e9) * (1.0 - 1e-9)
         good = (beta_room > 0) & (far > 0)
-        ends = np.stack([push * (1.0 - 1e-9), push + push * far])
+        near, end = push * (1.0 - 1e-9), push + push * far
         # An anchor without room holds where it is: for one step.
-        self.alpha_low[some] = np.where(good, ends.min(axis=0), 1.0)
-        self.alpha_high[some] = np.where(good, ends.max(axis=0), 0.0)
+        self.alpha_low[some] = np.where(good, np.minimum(near, end), 1.0)
+        self.alpha_high[some] = np.where(good, np.maximum(near, end), 0.0)
         self.gamma_low[some] = gamma.min() - 1.0 - 1e-12
         self.gamma_high[some] = gamma.max() - 1.0 + 1e-12
         self.rest[some], self.beta_room[some] = rest, np.where(good, beta_room, 0.0)
