@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import importlib
+import tracemalloc
 import warnings
 
 import numpy as np
 import pytest
 
 from evenhand.errors import DataError
-from evenhand.kernels.shared.logistic import fit_logistic
+from evenhand.kernels.shared.logistic import _crossed, fit_logistic
 from evenhand.kernels.shared.seeds import stream
 
 
@@ -141,3 +142,14 @@ def test_the_start_changes_the_way_and_not_the_end():
     warm = fit_logistic(X[:280], y[:280], start=fit_logistic(X, y))
     assert warm.coef == pytest.approx(cold.coef, abs=1e-9)
     assert warm.iterations < cold.iterations
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(7, 3), (20_000, 40), (3_000, 150), (400, 500)])
+def test_products_of_tall_matrices_are_right_and_take_little_memory(rows, columns):
+    A, B = np.random.default_rng(0).normal(size=(2, rows, columns))
+    tracemalloc.start()
+    found = _crossed(A, B)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    np.testing.assert_allclose(found, A.T @ B, rtol=1e-10, atol=1e-10)
+    assert peak < 140 * 8 * columns**2 + 1e6  # two times 64 pieces, the result, and little else

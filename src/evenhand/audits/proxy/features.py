@@ -266,11 +266,14 @@ def _shifts(pair: Pair, fits: Fits, at: Centre, scores: Scores, sums: RowMoments
 def _same_mean(value: FloatArray, g: NDArray[np.bool_], other: NDArray[np.bool_], pair: Pair) -> float:
     """Test equal means by the normal law, with the variance that exchangeable labels have."""
     w, both = pair.weight, g | other
-    middle = float(w[both] @ value[both] / w[both].sum())
+    near, mass = value[both], w[both]
+    middle = float(mass @ near / mass.sum())
     n = float(pair.count[both].sum())
-    spread = float(w[both] @ (value[both] - middle) ** 2 / w[both].sum()) * n / max(n - 1, 1.0)
-    scale = sum(float((w * pair.unit)[s].sum()) / float(w[s].sum()) ** 2 for s in (g, other))
-    gap = abs(float(w[g] @ value[g] / w[g].sum()) - float(w[other] @ value[other] / w[other].sum()))
+    spread = float(mass @ (near - middle) ** 2 / mass.sum()) * n / max(n - 1, 1.0)
+    sides = [(value[s], w[s], pair.unit[s]) for s in (g, other)]
+    scale = sum(float((m * unit).sum()) / float(m.sum()) ** 2 for _, m, unit in sides)
+    here, there = (float(m @ v / m.sum()) for v, m, _ in sides)
+    gap = abs(here - there)
     if spread * scale <= (1e-12 * max(abs(middle), 1e-300)) ** 2:
         return 1.0
     return float(2 * special.ndtr(-gap / math.sqrt(spread * scale)))

@@ -125,11 +125,11 @@ def make_pair(people: Predicted, attribute: Attribute, code: int, base: int, opt
 def _separates(block: Block, X: FloatArray, inside: BoolArray) -> bool:
     """Whether a feature has one value in the group and another one in the reference."""
     part = X[:, list(block.where)]
-    first, other = part[inside], part[~inside]
-    if not (len(first) and len(other)):
+    first = part[inside]
+    if not len(first) or (first != first[0]).any():
         return False
-    one = bool((first == first[0]).all()) and bool((other == other[0]).all())
-    return one and bool((first[0] != other[0]).any())
+    other = part[~inside]
+    return len(other) > 0 and bool((other == other[0]).all()) and bool((first[0] != other[0]).any())
 
 
 def distinct(X: FloatArray) -> int:

@@ -120,13 +120,15 @@ class _Tally:
             self.profile[b][v] = w @ of_level
         if len(values) == 1:
             return 0.0
-        top, low = _extremes(values)
-        change = _at(top, values) - _at(low, values)
+        stack = np.array(values)  # (levels, chunk)
+        top, low = _extremes(stack)
+        change = _at(top, stack) - _at(low, stack)
         self.score[b] = w @ change
         if linear:
+            predicted = [np.array(h), *([np.array(eta)] if "eta" in chunk.readers else [])]
             for sign, end in ((1.0, top), (-1.0, low)):
-                h_at = _at(end, h)
-                self._add_slopes(b, chunk, sign, end, h_at, _at(end, eta) if "eta" in chunk.readers else h_at)
+                at_end = [_at(end, part) for part in predicted]
+                self._add_slopes(b, chunk, sign, end, at_end[0], at_end[-1])
         return change
 
     def _add_slopes(self, b: int, chunk: Chunk, sign: float, end: IntArray, h: FloatArray, eta: FloatArray) -> None:
@@ -190,17 +192,16 @@ class _Tally:
         )
 
 
-def _at(level: IntArray, values: Sequence[FloatArray]) -> FloatArray:
-    """Pick each row's value at its own level."""
+def _at(level: IntArray, values: FloatArray) -> FloatArray:
+    """Pick each row's value at its own level; values (levels, rows)."""
     if len(values) == 2:
-        return np.where(level == 1, values[1], values[0])
-    return np.asarray(np.take_along_axis(np.array(values), level[None, :], axis=0)[0])
+        return np.asarray(np.where(level == 1, values[1], values[0]))
+    return np.asarray(values[level, np.arange(len(level))])
 
 
-def _extremes(values: Sequence[FloatArray]) -> tuple[IntArray, IntArray]:
-    """Return the levels of the largest and the smallest value of each row."""
+def _extremes(values: FloatArray) -> tuple[IntArray, IntArray]:
+    """Return the levels of the largest and the smallest value of each row; values (levels, rows)."""
     if len(values) == 2:
         up = (values[1] >= values[0]).astype(np.int64)
         return up, 1 - up
-    stack = np.array(values)  # (levels, chunk)
-    return stack.argmax(axis=0), stack.argmin(axis=0)
+    return values.argmax(axis=0), values.argmin(axis=0)

@@ -71,11 +71,12 @@ def level_means(blocks: Sequence[Block], rows: Rows, form: Functional, sources: 
     total = rows.mass.sum()
     for chunk in rows.opened(sources):
         w = chunk.weight / total
+        share = np.sum(w)
         for block, parts in zip(blocks, out, strict=True):
             for v, (h, eta) in enumerate(zip(*chunk.predictions(block), strict=True)):
                 for t, (name, _) in enumerate(form.terms):
                     n, d = TERMS[name].parts(h, eta)
-                    parts[v, t] += w @ n, np.sum(w * d)
+                    parts[v, t] += w @ n, share * d if isinstance(d, float) else w @ d
     return out
 
 

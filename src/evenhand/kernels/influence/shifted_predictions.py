@@ -64,10 +64,11 @@ class LogisticReader:
     def levels(self, block: Block) -> list[FloatArray]:
         """Return the probability at each level."""
         base = np.exp(np.clip(self.without(block), -500.0, 500.0))
+        factors = np.exp(np.clip(block.levels @ self.coef[list(block.where)], -100.0, 100.0))  # (levels,)
         out = []
-        for level in block.levels:
-            odds = base * np.exp(np.clip(float(level @ self.coef[list(block.where)]), -100.0, 100.0))
-            out.append(odds / (1.0 + odds))
+        for factor in factors:
+            odds = base * factor
+            out.append(np.divide(odds, 1.0 + odds, out=odds))
         return out
 
 

@@ -23,6 +23,8 @@ PIVOT = 1e-7
 # Products of matrices are summed over pieces of so many multiplications, which BLAS makes on one thread: the bits
 # do not depend on the number of threads, and threads that wait for busy cores cost more than they bring.
 PIECE = 200_000
+# Rows of a piece, at least: wider matrices are multiplied at once. And pieces that are made together.
+FEWEST, AT_ONCE = 8, 64
 # Largest change of b + x'c that Newton's next step may still make at a solution.
 SETTLED = 1e-3
 
@@ -197,7 +199,13 @@ class _Problem:
 def _crossed(A: FloatArray, B: FloatArray) -> FloatArray:
     """Return A'B of tall matrices, piece by piece."""
     (n, k), columns = A.shape, B.shape[1]
-    size = max(PIECE // (k * columns), 1)
-    whole = n - n % size
-    pieces = A[:whole].reshape(-1, size, k).swapaxes(1, 2) @ B[:whole].reshape(-1, size, columns)
-    return np.asarray(pieces.sum(axis=0) + A[whole:].T @ B[whole:])
+    size = PIECE // (k * columns)
+    if size < FEWEST:
+        return np.asarray(A.T @ B)
+    out = np.zeros((k, columns))
+    for start in range(0, n, AT_ONCE * size):
+        a, b = A[start : start + AT_ONCE * size], B[start : start + AT_ONCE * size]
+        whole = len(a) - len(a) % size
+        pieces = a[:whole].reshape(-1, size, k).swapaxes(1, 2) @ b[:whole].reshape(-1, size, columns)
+        out += pieces.sum(axis=0) + a[whole:].T @ b[whole:]
+    return out
