@@ -137,6 +137,8 @@ def perform(
     notes = [*plan.notes]
     if data.batches is not None:
         data.batches.progress = progress
+        learning = any("sample_rows" in options_of(AUDITS[name].options) for name in plan.audits)
+        data.batches.plain.drawn_rows = None if learning else ASKED_ROWS  # drawn rows have to travel
     if model is not None and (data.features or data.batches is not None):
         model = audited_model(model, data)
         notes += model.notes

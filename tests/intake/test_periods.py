@@ -166,3 +166,17 @@ def test_periods_that_make_no_sense() -> None:
         read(rows, outcome="y", groups="sex", period=3)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match=r"have no periods. Read them with `period="):
         next(by_period(read(rows, outcome="y", groups="sex")))
+
+
+def test_a_column_of_moments_is_not_taken_for_a_name_of_periods(table: dict[str, Any], tmp_path: Path) -> None:
+    moments = pandas.Timestamp("2024-01-01") + pandas.to_timedelta(np.arange(N) % 101, unit="h")
+    frame = pandas.DataFrame({**table, "day": moments})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    for source, rows in ((frame, "keep"), (tmp_path / "a.csv", "cells")):
+        with pytest.raises(
+            DataError, match=r"Column `day` names 101 periods, .* such as `day:month`, or name another column"
+        ):
+            read(source, **options(period="day", rows=rows))
+    fewer = read(frame[moments < moments.max()], **options(period="day"))
+    assert len(list(by_period(fewer))) == 100
+    assert len(list(by_period(read(frame, **options(period="day:day"))))) == 5

@@ -18,6 +18,8 @@ from sklearn.linear_model import LogisticRegression
 
 import evenhand as eh
 from evenhand.errors import DataError
+from evenhand.intake.engines import spark as spark_engine
+from evenhand.intake.engines.spark_batches import _restored, _state
 
 ROLES: dict[str, Any] = {"outcome": "paid", "groups": ["sex", "race"], "features": ["x", "job", "member", "sex"]}
 
@@ -52,6 +54,48 @@ class Sums:
     def merge(self, other: Sums) -> None:
         self.rows += other.rows
         self.total += other.total
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [0.0, -0.0, 0.5, np.nan, -np.nan, np.inf],
+        [0.1, 1e300, -5e-324],
+        [1, -3, 200],
+        [0, 2**31],
+        [-(2**63), 2**63 - 1],
+        [],
+        [[1.5, 2.5], [3.5, 4.5]],
+        ["a", None],
+        [True, False],
+    ],
+)
+def test_arrays_keep_each_bit_on_their_way_to_the_driver(values: list[Any]) -> None:
+    sent = {"as it is": np.array(values), "turned": np.array(values).T, "words": np.array([2**63], dtype=np.uint64)}
+    back = _restored(_state(sent, dict), dict)
+    for name, array in sent.items():
+        assert (back[name].dtype, back[name].shape) == (array.dtype, array.shape)
+        same = back[name].tolist() == array.tolist() if array.dtype == object else None
+        assert back[name].tobytes() == array.tobytes() if same is None else same
+
+
+def test_few_bytes_travel_where_few_hold_the_values() -> None:
+    numbers = np.random.default_rng(1).normal(size=5000)
+    long, short = (len(_state(values, dict)) for values in (numbers, numbers.astype(np.float32).astype(np.float64)))
+    assert short < 0.55 * long
+    assert len(_state(np.arange(5000) % 100, dict)) < 6000
+
+
+def test_the_first_rows_are_asked_for_once(frame: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    collect = spark_engine.collected
+    monkeypatch.setattr(spark_engine, "collected", lambda rows: asked.append(rows) or collect(rows))
+    numeric = frame.selectExpr("CASE WHEN paid = 'yes' THEN 1 WHEN paid = 'no' THEN 0 END AS paid", "sex", "x")
+    data = eh.read(numeric, outcome="paid", groups="sex", features=["x"], rows="batches")
+    assert data.batches is not None
+    assert data.outcome_kind == "binary"
+    assert data.batches.first().outcome.size > 0
+    assert len(asked) == 1
 
 
 @pytest.fixture

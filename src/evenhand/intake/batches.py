@@ -47,7 +47,7 @@ class Batches(ABC):
     Parameters
     ----------
     rows : int
-        Rows that are used.
+        Rows that are used; with frequency weights, those that they stand for.
     features : tuple of str
         The model's inputs, which every batch has.
 
@@ -57,10 +57,13 @@ class Batches(ABC):
         From a period and its number of rows to the batches of that period, where a column of periods was named.
     progress : callable or None
         Called with a short text that says how far a walk over the rows is.
+    drawn_rows : int or None
+        How many rows the first walk draws, where fewer than usual are enough.
     """
 
     of_period: Callable[[str, int], Batches] | None = None
     progress: Tell | None = None
+    drawn_rows: int | None = None
     _draws = True  # whether the first walk draws rows: not where they are at hand, or others draw them
 
     def __init__(self, rows: int, features: Sequence[str]) -> None:
@@ -90,7 +93,8 @@ class Batches(ABC):
         """
         if not self._draws or _DRAWN_SEED in self._drawn:
             return self._walk(make)
-        both = self._walk(partial(_Both, make, RowSample.sparing(DRAWN_ROWS, _DRAWN_SEED, of=self.rows)))
+        drawn = RowSample.sparing(self.drawn_rows or DRAWN_ROWS, _DRAWN_SEED, of=self.rows)
+        both = self._walk(partial(_Both, make, drawn))
         self._drawn[_DRAWN_SEED] = both.second
         return both.first
 
@@ -135,7 +139,7 @@ class Batches(ABC):
         if (rows, seed) not in self._samples:
             held = self._drawn.get(seed)
             if held is None or not held.holds(rows):
-                most = max(rows, DRAWN_ROWS) if seed == _DRAWN_SEED else rows
+                most = max(rows, self.drawn_rows or DRAWN_ROWS) if seed == _DRAWN_SEED else rows
                 held = self._walk(RowSample.sparing(most, seed, of=self.rows))
             if not held.holds(rows):  # many rows are equal, so that those with small hashes are few
                 held = self._walk(partial(RowSample, rows, seed))

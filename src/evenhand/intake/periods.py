@@ -15,6 +15,7 @@ from evenhand.errors import DataError, UsageError
 UNITS = {"day": 10, "week": 10, "month": 7, "year": 4}
 _DATE = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2})(?:[T ].*)?)?)?")
 _WHOLE = re.compile(r"(-?\d+)\.0")
+_MOST = 100  # periods that a column may name without a unit: one with more holds moments, and each would be an audit
 
 
 def parse_period(asked: str | None) -> tuple[str | None, str | None]:
@@ -60,6 +61,12 @@ def code_periods(
     """
     periods = [_period(label.strip(), name, unit) for label in labels]
     sorted_periods = tuple(sorted(set(periods)))
+    if unit is None and len(sorted_periods) > _MOST:
+        raise DataError(
+            f"Column `{name}` names {len(sorted_periods):,} periods, and each would be an audit of its own; at most "
+            f"{_MOST} are taken as they are. Cut dates into longer periods, such as `{name}:month`, or name another "
+            "column."
+        )
     place = {period: i for i, period in enumerate(sorted_periods)}
     return np.array([*(place[period] for period in periods), -1], dtype=np.int64)[codes], sorted_periods
 

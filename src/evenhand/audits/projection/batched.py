@@ -18,10 +18,13 @@ from evenhand.arrays import FloatArray, IntArray, read_only
 from evenhand.audits.projection.boundary import (
     Boundary,
     Distances,
+    ScoreEnds,
     column_distance,
     disagreement,
     find_boundary,
     input_names,
+    is_margin,
+    margin_boundary,
     model_boundary,
     priced,
 )
@@ -64,15 +67,19 @@ def find_records(
     boundary : Boundary
         With one decision and one distance for each.
     """
-    many = data.rows.rows_used > SEARCHED_ROWS  # rows in memory, to search from each of them
+    many = batches_of(data).rows > SEARCHED_ROWS  # rows in memory, to search from each of them
     if model is not None and distance is None and (many or data.batches is not None):
         return _by_model(data, audited_model(model, data, threshold=how.threshold), how, seed)
     if data.batches is None or (model is None) == (distance is None):
         return data, find_boundary(data, model, distance, how, seed)
+    if is_margin(distance, data.batches.features):
+        cut = data.batches.fold(ScoreEnds).threshold()
+        made, far = _records(data, data.batches, partial(_margin_of_batch, cut))
+        return made, _stated(data, priced(made, margin_boundary(made, cut, far), how.cost))
     if not isinstance(distance, str) or distance not in data.batches.features:
         raise UsageError(
-            "The rows stay where they are, so that `distance` must be the name of a feature column. Read them with "
-            "`rows='keep'` to give an array, or the margin of a score."
+            "The rows stay where they are, so that `distance` must be the name of a feature column, or 'threshold' for "
+            "the margin of a score. Read them with `rows='keep'` to give an array."
         )
     measure = partial(_column_of_batch, distance)
     made, far = _records(data, data.batches, measure)
@@ -95,11 +102,12 @@ def _by_model(data: AuditData, model: AuditedModel, how: Distances, seed: int) -
     if trial.method == "search" or drawn:
         # A search walks from row to row, and a drawn member depends on its place: both need rows side by side.
         boundary = find_boundary(shown, model, None, how, seed)
-        if shown.rows.rows_used == data.rows.rows_used:
+        drawn_rows = int(shown.count.sum())
+        if drawn_rows == batches.rows:
             return shown, boundary
         warning = (
-            f"Distances to this model's boundary are searched from row to row, so {shown.rows.rows_used:,} rows, drawn "
-            f"by their content, stand for all {data.rows.rows_used:,}. Counts and p-value are those of the rows drawn."
+            f"Distances to this model's boundary are searched from row to row, so {drawn_rows:,} rows, drawn "
+            f"by their content, stand for all {batches.rows:,}. Counts and p-value are those of the rows drawn."
         )
         return shown, replace(boundary, warnings=(*boundary.warnings, warning))
     if data.batches is None:
@@ -127,9 +135,13 @@ def _column_of_batch(name: str, batch: AuditData) -> tuple[IntArray, FloatArray]
     return boundary.decision, boundary.distance
 
 
+def _margin_of_batch(cut: float, batch: AuditData) -> tuple[IntArray, FloatArray]:
+    return np.asarray(batch.decision).astype(np.int64), np.abs(np.asarray(batch.score) - cut)
+
+
 def _stated(data: AuditData, boundary: Boundary) -> Boundary:
     """Say how much a distance may differ from its row's own, where distances were counted together."""
-    if data.rows.rows_used <= EXACT_ROWS:
+    if batches_of(data).rows <= EXACT_ROWS:
         return boundary
     note = (
         f"Distances that differ by less than {2.0**-DIGITS:.2%} were counted together at their mean, so that the mean "
@@ -141,7 +153,7 @@ def _stated(data: AuditData, boundary: Boundary) -> Boundary:
 
 def _records(data: AuditData, batches: Batches, measure: Measure) -> tuple[AuditData, FloatArray]:
     """Measure all rows where they are, and return the records and their distances."""
-    digits = None if data.rows.rows_used <= EXACT_ROWS else DIGITS
+    digits = None if batches.rows <= EXACT_ROWS else DIGITS
     records = batches.fold(partial(_Records, measure, digits))
     if records.differ:
         raise DataError(disagreement(records.differ, data))

@@ -5,7 +5,7 @@ Distances come from the user's column, a model, or, with a warning, the score.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -123,7 +123,7 @@ def find_boundary(data: AuditData, model: Any, distance: ArrayLike | str | None,
         )
     if model is not None:
         boundary = _from_model(data, model, how, seed)
-    elif isinstance(distance, str) and distance == "threshold" and "threshold" not in data.features:
+    elif is_margin(distance, data.features):
         boundary = _from_threshold(data)
     else:
         boundary = column_distance(data, distance)
@@ -235,31 +235,62 @@ def _doubts(data: AuditData, measured: BoundaryDistance, how: Distances, stuck: 
         )
 
 
-def _from_threshold(data: AuditData) -> Boundary:
-    decision = _decision(data)
-    if data.score is None:
-        raise DataError("`distance='threshold'` needs a score. Name its column in `score=`.")
-    if data.score_bins is not None:
-        raise DataError(
-            "The score was binned by the engine; margins need the scores themselves. Read with `rows='keep'`."
-        )
-    yes, no = data.score[decision == 1], data.score[decision == 0]
-    cut = 0.5 * (float(yes.min()) + float(no.max())) if yes.size and no.size else 0.0
-    if yes.size and no.size and yes.min() < no.max():
-        raise DataError(
-            "The decisions are not a threshold of the score: some scores with decision 0 exceed some with "
-            "decision 1, so the score has no margin. Give `distance` or `model=`."
-        )
+class ScoreEnds:
+    """The lowest score with decision 1 and the highest with decision 0, between which a threshold lies."""
+
+    def __init__(self) -> None:
+        self.yes, self.no = np.inf, -np.inf
+
+    def add(self, batch: AuditData) -> None:
+        """Take the rows of one batch."""
+        decision = _decision(batch)
+        if batch.score is None:
+            raise DataError("`distance='threshold'` needs a score. Name its column in `score=`.")
+        self.yes = min(self.yes, float(batch.score[decision == 1].min(initial=np.inf)))
+        self.no = max(self.no, float(batch.score[decision == 0].max(initial=-np.inf)))
+
+    def merge(self, other: ScoreEnds) -> None:
+        """Take the rows of another part."""
+        self.yes, self.no = min(self.yes, other.yes), max(self.no, other.no)
+
+    def threshold(self) -> float:
+        """Return the score at which the decision changes, 0 where all decisions are alike."""
+        if self.yes < self.no:
+            raise DataError(
+                "The decisions are not a threshold of the score: some scores with decision 0 exceed some with "
+                "decision 1, so the score has no margin. Give `distance` or `model=`."
+            )
+        return 0.5 * (self.yes + self.no) if np.isfinite(self.yes) and np.isfinite(self.no) else 0.0
+
+
+def margin_boundary(data: AuditData, cut: float, distance: FloatArray) -> Boundary:
+    """Say how far each score is from the threshold, and that this is no distance between people."""
     warning = (
         "The distance is the score's margin, not a distance between people: `how far` is in units of the score, and a "
         "score of few values, such as a tree's, breaks the limit law."
     )
     return Boundary(
-        decision=decision,
-        distance=np.abs(data.score - cut),
+        decision=_decision(data),
+        distance=distance,
         described={"method": "threshold", "threshold": cut, "scale": "units of the score"},
         warnings=(warning,),
     )
+
+
+def is_margin(distance: ArrayLike | str | None, features: Collection[str]) -> bool:
+    """Say whether a distance is asked for as the score's margin, and not as a column of that name."""
+    return isinstance(distance, str) and distance == "threshold" and "threshold" not in features
+
+
+def _from_threshold(data: AuditData) -> Boundary:
+    if data.score_bins is not None:
+        raise DataError(
+            "The score was binned by the engine; margins need the scores themselves. Read with `rows='keep'`."
+        )
+    ends = ScoreEnds()
+    ends.add(data)
+    cut = ends.threshold()
+    return margin_boundary(data, cut, np.abs(np.asarray(data.score) - cut))
 
 
 def _decision(data: AuditData) -> IntArray:

@@ -248,7 +248,13 @@ def asked_attributes(data: AuditData, asked: Sequence[str] | str | None) -> tupl
         return tuple(a.name for a in data.attributes if " × " not in a.name)
     names = (asked,) if isinstance(asked, str) else tuple(asked)
     known = searchable(data)
+    away = () if data.batches is None else data.batches.features
     for name in names:
+        if name in away and name not in known:
+            raise UsageError(
+                f"`attributes` names `{name}`, a feature of rows that stay where they are. Such rows are added up by "
+                f"their groups: name it in `groups=` when you read them, with `cuts=` if it is a number."
+            )
         if name not in known:
             raise UsageError(
                 f"`attributes` names `{name}`, which is neither a group column nor a feature."

@@ -53,8 +53,8 @@ class Engine(Protocol):
     def group(self, keys: Sequence[str], sums: Sequence[str], most: int) -> list[Any]:
         """Group by the keys and make the sums; return one array per key and per sum, at most `most` long."""
 
-    def peek(self, column: str, rows: int) -> list[Any]:
-        """Return the distinct values of an expression among the first rows."""
+    def peek(self, name: str, rows: int, beside: Sequence[str] = ()) -> list[Any]:
+        """Return a column's distinct values among the first rows; the columns `beside` will be looked at next."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -357,7 +357,8 @@ def _looks_numeric(engine: Engine, options: Options) -> bool:
         or positive_for("outcome", options.positive)[0] is not None
     ):
         return False
-    column = from_values(engine.peek(engine.quote(options.outcome), PEEK), options.outcome)
+    beside = options.columns if options.rows == "batches" else ()
+    column = from_values(engine.peek(options.outcome, PEEK, beside), options.outcome)
     return len(column.distinct()[1]) > 2 and _is_numeric(column, options)
 
 

@@ -7,6 +7,8 @@ import importlib.util
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evenhand.errors import DataError
+from evenhand.intake.batches import FIRST_ROWS
 from evenhand.intake.columns import Column, from_values, object_array
 
 _NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
@@ -27,6 +29,7 @@ class SparkEngine:
         self._frame = frame.toDF(*(f"c{i}" for i in range(len(fields))))
         self._places = {f.name: i for i, f in enumerate(fields)}
         self.kinds: Mapping[str, str] = {f.name: _kind(f.dataType.simpleString()) for f in fields}
+        self._first: dict[tuple[str, ...], list[Any]] = {}
         self._decimals = {f.name for f in fields if f.dataType.simpleString().startswith("decimal")}
 
     def quote(self, name: str) -> str:
@@ -46,17 +49,24 @@ class SparkEngine:
         result = self._frame.groupBy(*named_keys).agg(*named_sums)
         return _arrays(result.limit(most) if keys else result)
 
-    def peek(self, column: str, rows: int) -> list[Any]:
-        """Return the distinct values among the first rows."""
-        from pyspark.sql import functions
+    def peek(self, name: str, rows: int, beside: Sequence[str] = ()) -> list[Any]:
+        """Return a column's distinct values among the first rows: those of other columns too, if they are asked for."""
+        if name in beside:
+            return list({row[beside.index(name)] for row in self.first(beside)})
+        return list({row[0] for row in self._frame.select(self.quote(name)).limit(rows).collect()})
 
-        first = self._frame.select(functions.expr(column).alias("v")).limit(rows).collect()
-        return list({row[0] for row in first})
+    def first(self, wanted: Sequence[str]) -> list[Any]:
+        """Return the first rows of the wanted columns, `FIRST_ROWS` at most, which Spark is asked for once."""
+        key = tuple(wanted)
+        if key not in self._first:
+            # Collected, because Spark then reads no more than it needs; Arrow would let every partition begin.
+            self._first = {key: collected(self.cast(wanted, narrow=True).limit(FIRST_ROWS))}
+        return self._first[key]
 
     def where(self, condition: str) -> SparkEngine:
         """Return the rows for which a condition in SQL holds."""
         chosen = copy.copy(self)
-        chosen._frame = self._frame.filter(condition)
+        chosen._frame, chosen._first = self._frame.filter(condition), {}
         return chosen
 
     def count(self) -> int:
@@ -84,6 +94,16 @@ class SparkEngine:
                 sql = f"CAST({sql} AS {'DOUBLE' if self.kinds[name] == 'number' else 'STRING'})"
             parts.append(functions.expr(sql).alias(f"v{i}"))
         return self._frame.select(*parts)
+
+
+def collected(frame: Any) -> list[Any]:
+    """Return the rows of a frame, or say in one sentence why Spark could not make them."""
+    try:
+        return list(frame.collect())
+    except Exception as error:  # Spark wraps what a worker raised in classes of its own, which differ by version
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        said = next((line for line in reversed(lines) if "Error: " in line or "Exception: " in line), lines[0])
+        raise DataError(f"Spark could not work through the rows: {said.rstrip('.')}.") from error
 
 
 def _arrays(frame: Any) -> list[Any]:

@@ -14,10 +14,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from evenhand.errors import DataError, EvenhandError
-from evenhand.intake.batches import FIRST_ROWS, Batches, S, add_up
+from evenhand.intake.batches import Batches, S, add_up
 from evenhand.intake.engines.record_batches import batch_columns, require_arrow
-from evenhand.intake.engines.spark import SparkEngine
+from evenhand.intake.engines.spark import SparkEngine, collected
 
 # Summaries that reach the driver, at most: partitions beyond that are read together.
 MOST_PARTS = 512
@@ -58,8 +61,7 @@ class SparkBatches(Batches):
     def _read_first(self) -> Any:
         import pyarrow
 
-        # Collected, because Spark then reads no more than it needs; Arrow would let every partition begin.
-        rows = _collected(self._engine.cast(self._columns, narrow=True).limit(FIRST_ROWS))
+        rows = self._engine.first(self._columns)
         arrays = [pyarrow.array([row[i] for row in rows]) for i in range(len(self._columns))]
         some = self._code(batch_columns(arrays, self._columns, self._kinds))
         return some if some.count.size else None
@@ -75,7 +77,7 @@ class SparkBatches(Batches):
         with warnings.catch_warnings():
             # Spark looks at the version of pandas, which has no part in this.
             warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
-            rows = _collected(frame.mapInArrow(partial(_add_up, work), _SCHEMA))
+            rows = collected(frame.mapInArrow(partial(_add_up, work), _SCHEMA))
         lines = sorted((row["part"], bytes(row["summary"] or b""), bytes(row["error"] or b"")) for row in rows)
         _raise_first(lines)
         summary = make()
@@ -97,15 +99,6 @@ def _pickled(work: Any) -> bytes:
             f"The model cannot be sent to Spark's workers: {type(error).__name__}: {error}. Pass an estimator, a torch "
             "module or a function that can be pickled, or read the rows with `rows='keep'`."
         ) from error
-
-
-def _collected(frame: Any) -> list[Any]:
-    try:
-        return list(frame.collect())
-    except Exception as error:  # Spark wraps what a worker raised in classes of its own, which differ by version
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        said = next((line for line in reversed(lines) if "Error: " in line or "Exception: " in line), lines[0])
-        raise DataError(f"Spark could not work through the rows: {said.rstrip('.')}.") from error
 
 
 def _raise_first(lines: Sequence[tuple[int, bytes, bytes]]) -> None:
@@ -153,9 +146,27 @@ def _state(summary: Any, make: Callable[[], Any]) -> bytes:
         def persistent_id(self, value: Any) -> int | None:
             return given.get(id(value))
 
+        def reducer_override(self, value: Any) -> Any:
+            narrow = _narrowed(value) if type(value) is np.ndarray else None
+            return super().reducer_override(value) if narrow is None else (np.ndarray.astype, (narrow, value.dtype))
+
     buffer = io.BytesIO()
     Pickler(buffer).dump(summary)
     return buffer.getvalue()
+
+
+def _narrowed(array: NDArray[Any]) -> NDArray[Any] | None:
+    """Return an array's values in fewer bytes where each keeps its bits: Spark copies what travels many times."""
+    narrow: NDArray[Any] | None = None
+    if array.dtype == np.int64 and array.size:
+        least = np.result_type(np.min_scalar_type(array.min()), np.min_scalar_type(array.max()))
+        narrow = array.astype(least) if least.itemsize < 8 else None
+    elif array.dtype == np.float64:
+        with np.errstate(over="ignore", invalid="ignore"):
+            narrow = array.astype(np.float32)
+        # As bytes, because 0 and -0 are equal and NaN is not.
+        narrow = narrow if narrow.astype(np.float64).tobytes() == array.tobytes() else None
+    return narrow
 
 
 def _restored(state: bytes, make: Callable[[], Any]) -> Any:

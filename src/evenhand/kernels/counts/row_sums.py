@@ -49,8 +49,8 @@ def distinct(
     new = np.concatenate([[True], (v[1:] != v[:-1]) | (w[1:] != w[:-1])])
     line = np.cumsum(new) - 1
     lines = int(line[-1]) + 1
-    table = np.bincount(line * n_groups + g, weights=c, minlength=lines * n_groups)  # exact below 2**53 rows
-    return v[new], w[new], table.astype(np.int64).reshape(lines, n_groups)
+    table = np.bincount(g * lines + line, weights=c, minlength=lines * n_groups)  # exact below 2**53 rows
+    return v[new], w[new], table.astype(np.int64).reshape(n_groups, lines).T  # each group's counts lie together
 
 
 def features(values: FloatArray, weights: FloatArray, centre: float) -> FloatArray:
