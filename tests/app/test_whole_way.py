@@ -93,7 +93,7 @@ def test_a_message_calls_an_upload_as_the_person_does(client, decisions):
     fields = [*client.fields(place), ("confirmed", "yes")]
     assert client.post(place, fields, [("model", "credit.onnx", b"no model")]).status == 303
     assert client.until_ended(place) == "failed"
-    problem = client.get(place).text.partition('id="problem"')[2].partition("</div>")[0]
+    problem = client.get(place).text.partition('role="alert"')[2].partition("</div>")[0]
     assert "credit.onnx" in problem
     assert ".server-" not in problem
 

@@ -49,7 +49,7 @@ def test_the_report_opens_with_who_by_how_much_and_out_of_how_many():
     first = opening(_loans(["fnr"]))
     # 410 of 1,000 against 640 of 2,000: 41 and 32 of 100.
     assert first.headline == (
-        "People with `sex=F` who repaid were refused 9 points more often than such people with `sex=M`."
+        "People with `sex=F` who repaid were refused more often than such people with `sex=M`, by 9 points."
     )
     assert first.texts[0].text.startswith("41 of 100 against 32 of 100, between 5 and 13 points; 1,000 such people")
     assert "5 %" in first.texts[1].text
@@ -89,7 +89,8 @@ def test_each_rate_has_its_sentence(metric):
     text = _sentence(_loans([metric]))
     subject, _, numbers = text.partition(": ")
     assert subject.startswith(f"People with `sex=F`{who} {event} ")
-    assert f"points {'more' if one > two else 'less'} often than {'such people' if who else 'people'} with" in subject
+    other = f"{'such people' if who else 'people'} with `sex=M`"
+    assert f"{event} {'more' if one > two else 'less'} often than {other}, by " in subject
     first, second = (float(part.split(" of 100")[0]) for part in numbers.split(", ")[0].split(" against "))
     size = float(subject.split(" points")[0].rsplit(" ", 1)[1])
     assert first == pytest.approx(one, abs=0.51)
@@ -106,7 +107,9 @@ def test_every_metric_of_the_catalogue_is_said_in_words():
 def test_a_ratio_is_said_as_times_as_often():
     text = _sentence(_loans(["di"]))
     ratio = ((_F[1] + _F[3]) / sum(_F)) / ((_M[1] + _M[3]) / sum(_M))
-    said = f"People with `sex=F` were approved {ratio:.2f} times as often as people with `sex=M`: 38 of 100"
+    said = (
+        f"People with `sex=F` were approved less often than people with `sex=M`, {ratio:.2f} times as often: 38 of 100"
+    )
     assert text.startswith(said)
 
 

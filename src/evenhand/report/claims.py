@@ -151,11 +151,13 @@ def adjusted_interval(finding: Finding, evidence: Evidence) -> Interval | None:
 def _rates(finding: Finding, evidence: Evidence, rate: Rate) -> Claim:
     seen = comparison_of(finding, evidence)
     group, among = finding.groups[0], rate.among
-    if seen.ratio:
-        size = f"{seen.size} times as often as" if math.isfinite(seen.change) else "more often than"
-    else:
-        size = f"{seen.size} points {'more' if seen.change > 0 else 'less'} often than"
-    shown = f"{_upper(among.of(group))} {rate.event} {size} {reference_words(finding, evidence, among)}"
+    more = seen.change > (1 if seen.ratio else 0)
+    # The size comes last: labels are often numbers, and two numbers in a row are hard to read.
+    size = f", {seen.size} times as often" if seen.ratio else f", by {seen.size} points"
+    shown = (
+        f"{_upper(among.of(group))} {rate.event} {'more' if more else 'less'} often than "
+        f"{reference_words(finding, evidence, among)}{size if math.isfinite(seen.change) else ''}"
+    )
     numbers = [] if math.isnan(seen.first) else [f"{seen.values[0]} of 100 against {seen.values[1]} of 100"]
     numbers[-1:] = [", ".join([*numbers[-1:], *_between(seen, "" if seen.ratio else " points")])]
     return Claim(

@@ -43,7 +43,7 @@ def compose(run: AuditRun, *, title: str | None = None) -> Document:
     >>> import evenhand as eh
     >>> run = eh.audit(eh.datasets.planted(rows=4000, fnr=(0.1, 0.4), rng=0), rng=0)
     >>> compose(run).headline[67:]
-    '28 points more often than such people with `group=A`.'
+    'more often than such people with `group=A`, by 28 points.'
     """
     run = AuditRun.from_dict(_printable(run.to_dict()))
     tally = Counter(f.verdict for f in run.findings)

@@ -51,7 +51,7 @@ def opening(run: AuditRun) -> Opening:
     >>> import evenhand as eh
     >>> data = eh.datasets.planted(rows=4000, fnr=(0.1, 0.4), rng=0)
     >>> opening(eh.audit(data, plan=eh.Plan(group={"metrics": ["fnr"]}), rng=0)).headline[67:]
-    '28 points more often than such people with `group=A`.'
+    'more often than such people with `group=A`, by 28 points.'
     """
     people = People.of_data(run.data)
     pairs = [pair for result in run.results for pair in zip(result.findings, result.evidence, strict=True)]

@@ -63,9 +63,6 @@ if (own) {
   show();
 }
 
-// What went wrong is read first.
-document.getElementById("problem")?.focus();
-
 // Follow work until it ends, then show the page that says how.
 const following = document.querySelector("[data-state]");
 if (following) {
