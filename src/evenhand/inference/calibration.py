@@ -376,15 +376,17 @@ def _squared_error(sums: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray
     gap = np.where(two, (e * e - ee) / pairs, 0.0)  # squared distance of each bin
     spread = np.where(two, np.maximum(ee - e * e / rows_in, 0.0) / np.maximum(n - 1, 1.0), 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        rows = np.where(two, n, 0.0).sum(axis=-1)
-        share = np.where(two, n, 0.0) / rows[..., None]
+        inside = np.where(two, n, 0.0)
+        rows = inside.sum(axis=-1)
+        share = inside / rows[..., None]
         theta = (share * gap).sum(axis=-1)
         known, noise = np.maximum(gap, 0.0), 2 * spread**2 / pairs
+        weight = share * known
         second = (share**2 * noise).sum(axis=-1)
         # Residual variance where the error is; the plain mean over bins while no error is visible.
         doubt = 2 * np.sqrt(second)
-        where = (share * known * spread).sum(axis=-1) + doubt * (share * spread).sum(axis=-1)
-        slope = 4 * where / ((share * known).sum(axis=-1) + doubt) / rows
+        where = (weight * spread).sum(axis=-1) + doubt * (share * spread).sum(axis=-1)
+        slope = 4 * where / (weight.sum(axis=-1) + doubt) / rows
         # Which bins a new sample would fall into; squares of estimates less their own noise.
         clean = gap**2 - noise - 4 * known * spread / rows_in
         mixture = np.maximum((share * clean).sum(axis=-1) - theta**2, 0.0) / rows

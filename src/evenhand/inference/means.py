@@ -139,7 +139,8 @@ class MeanSamples(MarginSamples):
     def _test(self, a: int, b: int, draws: Draws) -> TestResult:
         reference = self._reference(a, b, draws)
         statistic = self._statistic(a, b)
-        if math.isnan(statistic):  # a sample of one row: permuted with the variance around the common mean
+        if math.isnan(statistic) and self._rows_known:
+            # A sample of one row: permuted with the variance around the common mean.
             statistic, null = self._single(a, b, draws)
             reference = Reference(None, null)
         if reference.law is None and reference.null is None:

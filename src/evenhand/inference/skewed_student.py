@@ -95,12 +95,29 @@ class Lean:
 
     def _end(self, share: float, side: str) -> float:
         sign = 1.0 if side == "greater" else -1.0
+
+        def beyond(value: float) -> bool:
+            return self.tail(sign * value, side) <= share
+
+        # Where one of the two outer leans decides, as nearly always, a cube root says where to look.
+        guess = self._guess(share, side)
+        for near in (1e-14, 1e-10):
+            low, high = guess - near * max(abs(guess), 1.0), guess + near * max(abs(guess), 1.0)
+            if beyond(high) and not beyond(low):
+                return crossing(beyond, high, low, tolerance=0.0)
         low, high = -2.0, 2.0
-        while self.tail(sign * high, side) > share:
+        while not beyond(high):
             if high > 1e12:
                 return math.inf
             low, high = high, 2 * high
-        return crossing(lambda value: self.tail(sign * value, side) <= share, high, low, tolerance=0.0)
+        return crossing(beyond, high, low, tolerance=0.0)
+
+    def _guess(self, share: float, side: str) -> float:
+        """Return the value that the lower or the higher end of the leans bends to the quantile of Student's law."""
+        bent = -float(special.ndtri(share) if math.isinf(self.df) else special.stdtrit(self.df, share))
+        ends = (self.low, self.high) if side == "greater" else (-self.high, -self.low)
+        # Hall's transformation is ((1 + lean value / 3) ** 3 - 1) / lean + lean / 6.
+        return max(bent if not e else 3 * (math.cbrt(1 + e * (bent - e / 6)) - 1) / e for e in ends)
 
 
 def _hall(value: _Value, lean: _Value | float) -> _Value:

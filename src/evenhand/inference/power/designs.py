@@ -7,6 +7,7 @@ t, approximation elsewhere; `calibration/power.py` compares both with simulated 
 
 from __future__ import annotations
 
+import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -260,9 +261,13 @@ def auc_variance(auc: float, positives: float, negatives: float) -> float:
     >>> round(auc_variance(0.5, 10, 10), 5)  # that of the rank sum, 21 / 1200
     0.0175
     """
-    both = auc - 2 * float(special.owens_t(special.ndtri(auc), 1 / math.sqrt(3)))
-    pairs = auc * (1 - auc) + (positives + negatives - 2) * (both - auc**2)
+    pairs = auc * (1 - auc) + (positives + negatives - 2) * (_two_above(auc) - auc**2)
     return max(pairs, 0.0) / (positives * negatives)
+
+
+@functools.lru_cache(maxsize=64)  # a search for the rows needed asks for one value over and over
+def _two_above(auc: float) -> float:
+    return auc - 2 * float(special.owens_t(special.ndtri(auc), 1 / math.sqrt(3)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
