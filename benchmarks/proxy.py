@@ -5,10 +5,10 @@
 A prediction pass is P(Y|X,S=0), P(Y|X,S=1) and P(S|X) on all rows with ``LogisticFit.probability``: three products of
 the matrix with a vector and three times the inverse logit. Influence is psi on all rows from that pass's
 probabilities; proxy scores toggle each of 40 features over its values on every row of the group (half of all). Ours
-and theirs are timed in turn, seven times; the fastest of each counts. Memory is the largest growth while scoring,
-beyond the data, the matrix and the probabilities. Beside them stand what a plain version costs (a new prediction for
-every feature and value) and what the slopes behind the scores' intervals cost, on the 50,000 rows the audit takes
-them from.
+and theirs are timed in turn, seven times, by the processor time of one thread; the cheapest of each counts. Memory is
+the largest growth while scoring, beyond the data, the matrix and the probabilities. Beside them stand what a plain
+version costs (a new prediction for every feature and value) and what the slopes behind the scores' intervals cost, on
+the 50,000 rows the audit takes them from.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ FEATURES = 40
 
 
 def seconds(*works: Callable[[], object], repeat: int = 7) -> list[float]:
-    """Return each work's fastest run of a few, taken in turn, after one that warms caches."""
+    """Return the processor time of each work's cheapest run of a few, taken in turn, after one that warms caches."""
     best = [float("inf")] * len(works)
     for turn in range(repeat + 1):
         for k, work in enumerate(works):
-            start = time.perf_counter()
+            start = time.process_time()
             work()
             if turn:
-                best[k] = min(best[k], time.perf_counter() - start)
+                best[k] = min(best[k], time.process_time() - start)
     return best
 
 

@@ -476,7 +476,8 @@ def _plans() -> dict[str, Row]:
                 said = f"default plan, trained {model}, {said}, groups at random, {sees}"
                 out[key] = Row(said, {"any disparity": 0.05}, plan_row(model, which, given, rows))
         said = (
-            f"the same, trained {model}, Adult and COMPAS, two attributes at random, so that subgroups are searched too"
+            f"default plan, trained {model}, Adult and COMPAS features in turn, two attributes at random, so that "
+            "subgroups are searched too"
         )
         several = plan_row(model, ("adult", "compas"), False, rows, several=True)
         out[f"plan-{model}-real-several"] = Row(said, {"any disparity": 0.05}, several)

@@ -570,8 +570,8 @@ def cost() -> str:
         for a, rows in local.items() for r in rows
     ]  # fmt: skip
     on_spark = [
-        (a, f"{r['rows']:,}", f"{r['seconds']:.1f} s",
-         *(cell for bare in ("bare_seconds", "same_seconds") for cell in _against(r, bare)),
+        (a, f"{r['rows']:,}", f"{r['seconds']:.1f} s", f"{r['processor']:.1f} s",
+         *(_times(r, f"{bare}_{what}") for bare in ("bare", "same") for what in ("seconds", "processor")),
          f"{r['megabytes']:.0f} MB", r.get("load", "–"))
         for a, rows in spark.items() for r in rows
     ]  # fmt: skip
@@ -586,13 +586,11 @@ def cost() -> str:
         table(("audit", "rows", "wall", "processor", "memory", "findings", "load"), measured),
     ]
     if on_spark:
-        head = ("audit", "rows", "wall", "scoring alone", "ratio", "same questions", "ratio", "memory of the driver",
+        head = ("audit", "rows", "wall", "processor", "wall, times scoring alone", "processor, times scoring alone",
+                "wall, times the same questions", "processor, times the same questions", "memory of the driver",
                 "load")  # fmt: skip
         out += ["On Spark with two local workers, beside the bare cost of scoring the same rows there:",
-                table(head, on_spark),
-                "The first ratio compares the audit with reading the rows once and asking the model once about each.",
-                "The second compares it with a job that holds nothing of ours, walks over the rows as often as the "
-                "audit does and asks the model as often about each."]  # fmt: skip
+                table(head, on_spark)]  # fmt: skip
     whole = sorted((r for r in stored["rows"] if r["audit"] == "whole"), key=lambda r: (r["rows"], r["model"]))
     if whole:
         cells = [(r["model"], "in memory" if r["engine"] == "memory" else "in batches", f"{r['rows']:,}",
@@ -606,10 +604,10 @@ def cost() -> str:
     return "\n\n".join([*out, _machine(stored)]) + "\n"
 
 
-def _against(measured: dict[str, Any], bare: str) -> tuple[str, str]:
-    """Return seconds of a bare job and how many times as long the audit took, where both were measured."""
+def _times(measured: dict[str, Any], bare: str) -> str:
+    """Return how many times as long as a bare job the audit took, where both were measured."""
     seconds = measured.get(bare)
-    return ("–", "–") if seconds is None else (f"{seconds:.1f} s", f"{measured['seconds'] / seconds:.1f}")
+    return "–" if seconds is None else f"{measured[bare.split('_')[1]] / seconds:.2f}"
 
 
 def _growth(stored: list[dict[str, Any]], local: dict[str, list[dict[str, Any]]]) -> str:
