@@ -118,6 +118,41 @@ def test_a_search_takes_rows_that_are_drawn(table: pd.DataFrame, monkeypatch: py
     assert not any("drawn" in w for w in eh.audit_projection(data, model=linear, rng=0).evidence[0].warnings)
 
 
+def test_a_score_that_is_linear_on_the_first_rows_alone(table: pd.DataFrame) -> None:
+    ordered = table.assign(x=np.sort(table["x"].to_numpy())).reset_index(drop=True)
+
+    def bent(X: Any) -> Any:
+        return np.where(X[:, 0] < 0.1, X[:, 0], X[:, 0] ** 3 + 0.099) + 0.5 * X[:, 1]
+
+    rows = {"outcome": "y", "groups": "sex", "features": ["x", "z"]}
+    asked = {"model": bent, "distances": {"threshold": 0.2}}
+    data = eh.read(duckdb.from_df(ordered), **rows, rows="batches")
+    first = data.batches.first()
+    assert first.features["x"].max() < 0.1
+    kept, batched = both(ordered, rows, asked)
+    assert batched.evidence[0].distance["method"] == kept.evidence[0].distance["method"] == "search"
+    assert batched[0].estimate == pytest.approx(kept[0].estimate, rel=0.02)
+
+
+def test_distances_of_a_linear_score_take_one_walk_in_any_norm_and_unit(table: pd.DataFrame) -> None:
+    model, features = fitted("logistic", table)
+    rows = {"outcome": "y", "groups": "sex", "features": features}
+    for norm in ("l2", "l1", "linf"):
+        for scale in ("std", "range", "none", (0.5, 2.0)):
+            kept, batched = both(table, rows, {"model": model, "distances": {"norm": norm, "scale": scale}})
+            assert batched[0].estimate == pytest.approx(kept[0].estimate, rel=1e-12)
+            assert batched.evidence[0].distance["method"] == "linear"
+
+
+def test_features_without_numbers(table: pd.DataFrame) -> None:
+    words = table.assign(y=((table["job"] == "clerk") | (table["x"] > 1)).astype(int))
+    model = make_pipeline(OneHotEncoder(), LogisticRegression()).fit(words[["job", "race"]], words["y"])
+    rows = {"outcome": "y", "groups": "sex", "features": ["job", "race"]}
+    kept, batched = both(words, rows, {"model": model})
+    assert kept[0].counts == batched[0].counts
+    assert (kept[0].verdict, kept[0].reason) == (batched[0].verdict, batched[0].reason)
+
+
 def test_a_column_of_distances(table: pd.DataFrame) -> None:
     rows = {"outcome": "y", "decision": "d", "groups": "sex", "features": ["far"]}
     kept, batched = both(table, rows, {"distance": "far", "criterion": "statistical_parity"})

@@ -39,6 +39,7 @@ class Summary(Protocol):
 
 
 S = TypeVar("S", bound=Summary)
+T = TypeVar("T", bound=Summary)
 
 
 class Batches(ABC):
@@ -94,7 +95,7 @@ class Batches(ABC):
         if not self._draws or _DRAWN_SEED in self._drawn:
             return self._walk(make)
         drawn = RowSample.sparing(self.drawn_rows or DRAWN_ROWS, _DRAWN_SEED, of=self.rows)
-        both = self._walk(partial(_Both, make, drawn))
+        both = self._walk(partial(Both, make, drawn))
         self._drawn[_DRAWN_SEED] = both.second
         return both.first
 
@@ -258,10 +259,16 @@ class _Changed(Generic[S]):
         self.summary.merge(other.summary)
 
 
-class _Both(Generic[S]):
-    """Two summaries that take the same batches."""
+class Both(Generic[S, T]):
+    """Two summaries that take the same batches.
 
-    def __init__(self, first: Callable[[], S], second: Callable[[], RowSample]) -> None:
+    Parameters
+    ----------
+    first, second : callable
+        Each returns a summary that has taken nothing.
+    """
+
+    def __init__(self, first: Callable[[], S], second: Callable[[], T]) -> None:
         self.first, self.second = first(), second()
 
     def add(self, batch: Any) -> None:
@@ -269,7 +276,7 @@ class _Both(Generic[S]):
         self.first.add(batch)
         self.second.add(batch)
 
-    def merge(self, other: _Both[S]) -> None:
+    def merge(self, other: Both[S, T]) -> None:
         """Take what another pair has taken."""
         self.first.merge(other.first)
         self.second.merge(other.second)

@@ -206,7 +206,8 @@ def _affine(encode: Encode, columns: Columns, moving: Sequence[str], X: FloatArr
         with np.errstate(all="ignore"):  # a logarithm of what is below 0 is not a number, and so not affine
             return encode(head | {name: head[name] + shift[:, j] for j, name in enumerate(moving)})
 
-    step = np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0)
+    spread = X.std(axis=0)
+    step = np.where(spread > 0, spread, 1.0)
     here = encode(head)
     A = np.empty((len(moving), here.shape[1]))
     for j in range(len(moving)):

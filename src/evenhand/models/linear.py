@@ -34,8 +34,8 @@ def linear_form(surface: Surface, X: FloatArray) -> tuple[FloatArray, float] | N
     ([1.0, 2.0], -1.0)
     """
     sample = X[np.linspace(0, len(X) - 1, min(len(X), _PROBES)).astype(int)]
-    centre = X.mean(axis=0)
-    step = np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0)
+    centre, spread = sample.mean(axis=0), sample.std(axis=0)
+    step = np.where(spread > 0, spread, 1.0)
     probes = np.vstack([centre, centre + np.diag(step)])
     raw, seen = surface.score(probes), surface.score(sample)
     attempts = [(raw - surface.threshold, seen - surface.threshold)]

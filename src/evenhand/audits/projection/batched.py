@@ -30,11 +30,11 @@ from evenhand.audits.projection.boundary import (
 )
 from evenhand.errors import DataError, UsageError
 from evenhand.intake import AuditData
-from evenhand.intake.batches import Batches, batches_of
+from evenhand.intake.batches import Batches, Both, batches_of
 from evenhand.intake.cells import first_places, joint_codes
 from evenhand.kernels.shared.value_bins import bin_places
 from evenhand.models import AuditedModel, audited_model
-from evenhand.models.distances import boundary_distance
+from evenhand.models.distances import BoundaryDistance, boundary_distance
 from evenhand.models.gradient_sklearn import final_step
 from evenhand.models.ground import find_ground
 
@@ -89,10 +89,16 @@ def find_records(
 
 
 def _by_model(data: AuditData, model: AuditedModel, how: Distances, seed: int) -> tuple[AuditData, Boundary]:
-    batches, spread = batches_of(data), None
+    batches, spread, ahead = batches_of(data), None, None
     if data.batches is not None and how.scale in ("std", "range"):
-        # In one walk, in which the rows are drawn that show how the model's distances are found.
-        spread = batches.plain.fold(_Spread)
+        # In one walk, in which the rows are drawn that show how the model's distances are found. Those of a linear
+        # score are proportional in any units, so that they need not wait until the spread is known.
+        if _is_linear(model, batches.plain.first(), how, seed):
+            own = replace(how, scale="none")
+            both = batches.plain.fold(partial(Both, _Spread, _make_records(batches, model, own, seed)))
+            spread, ahead = both.first, both.second
+        else:
+            spread = batches.plain.fold(_Spread)
     shown = batches.sample(SEARCHED_ROWS, seed=0)
     names = input_names(model, shown, how)
     columns = {n: shown.features[n] for n in names}
@@ -116,16 +122,40 @@ def _by_model(data: AuditData, model: AuditedModel, how: Distances, seed: int) -
     if spread is not None:
         moving = find_ground(model, columns, how.categorical).moving
         moves = replace(how, scale=tuple(spread.unit(str(how.scale), moving).tolist()))
-    # The model is asked here, so that it need not have decided before.
-    made, far = _records(data, batches.plain, partial(_model_distance, model, names, moves, seed))
-    measured = replace(trial, distance=far, decision=np.asarray(made.decision), towards=None)
+    times = None
+    if ahead is not None and trial.method == "linear":
+        times = _proportion(
+            *(boundary_distance(model, some, m, seed=seed) for m in (replace(how, scale="none"), moves))
+        )
+    # The model is asked in the walk, so that it need not have decided before.
+    if ahead is None or times is None:
+        ahead, times = batches.plain.fold(_make_records(batches, model, moves, seed)), 1.0
+    made, far = ahead.data(data)
+    measured = replace(trial, distance=far * times, decision=np.asarray(made.decision), towards=None)
     return made, _stated(data, priced(made, model_boundary(made, measured, how), how.cost))
 
 
-def _model_distance(
-    model: AuditedModel, names: Sequence[str], moves: Distances, seed: int, batch: AuditData
-) -> tuple[IntArray, FloatArray]:
-    columns = {n: batch.features[n] for n in names}
+def _is_linear(model: AuditedModel, some: AuditData, how: Distances, seed: int) -> bool:
+    """Say whether distances are those to a plane, as far as some rows show; jumps have a price that no unit changes."""
+    if how.categorical or how.method not in ("auto", "linear"):
+        return False
+    columns = {n: some.features[n][:_TRIAL_ROWS] for n in input_names(model, some, how)}
+    return boundary_distance(model, columns, how, seed=seed).method == "linear"
+
+
+def _proportion(one: BoundaryDistance, other: BoundaryDistance) -> float | None:
+    """Return by how much the second distances are longer than the first; None where that cannot be seen."""
+    k = int(np.argmax(np.where(np.isfinite(one.distance), one.distance, -1.0)))
+    near, far = float(one.distance[k]), float(other.distance[k])
+    return far / near if 0 < near < np.inf and np.isfinite(far) else None
+
+
+def _make_records(batches: Batches, model: AuditedModel, moves: Distances, seed: int) -> Callable[[], _Records]:
+    return partial(_Records, partial(_model_distance, model, moves, seed), _digits(batches))
+
+
+def _model_distance(model: AuditedModel, moves: Distances, seed: int, batch: AuditData) -> tuple[IntArray, FloatArray]:
+    columns = {n: batch.features[n] for n in input_names(model, batch, moves)}
     measured = boundary_distance(model, columns, moves, count=batch.count, seed=seed)
     return measured.decision.astype(np.int64), measured.distance
 
@@ -153,11 +183,12 @@ def _stated(data: AuditData, boundary: Boundary) -> Boundary:
 
 def _records(data: AuditData, batches: Batches, measure: Measure) -> tuple[AuditData, FloatArray]:
     """Measure all rows where they are, and return the records and their distances."""
-    digits = None if batches.rows <= EXACT_ROWS else DIGITS
-    records = batches.fold(partial(_Records, measure, digits))
-    if records.differ:
-        raise DataError(disagreement(records.differ, data))
-    return records.data(data)
+    return batches.fold(partial(_Records, measure, _digits(batches))).data(data)
+
+
+def _digits(batches: Batches) -> int | None:
+    """Return how many digits of distances count; None where all do."""
+    return None if batches.rows <= EXACT_ROWS else DIGITS
 
 
 class _Records:
@@ -208,6 +239,8 @@ class _Records:
 
     def data(self, whole: AuditData) -> tuple[AuditData, FloatArray]:
         """Return the records as data, and their distances."""
+        if self.differ:
+            raise DataError(disagreement(self.differ, whole))
         codes, sums = self._join()
         *groups, outcome, decision, place = codes.T
         rows, mass, square, total = sums.T
@@ -244,10 +277,14 @@ class _Spread:
     def add(self, batch: AuditData) -> None:
         """Take the rows of one batch."""
         numbers = {n: c for n, c in batch.features.items() if c.dtype.kind in "biuf"}
-        rows = np.column_stack([np.asarray(column, dtype=np.float64) for column in numbers.values()])
-        mean = np.average(rows, axis=0, weights=batch.count)
-        square = batch.count @ (rows - mean) ** 2
-        self._take(tuple(numbers), float(batch.count.sum()), mean, square, rows.min(axis=0), rows.max(axis=0))
+        if not numbers:
+            return
+        lines = np.array([*numbers.values()], dtype=np.float64)  # (columns, rows)
+        rows = float(batch.count.sum())
+        mean = lines @ batch.count / rows
+        low, high = lines.min(axis=1), lines.max(axis=1)
+        lines -= mean[:, None]
+        self._take(tuple(numbers), rows, mean, np.square(lines, out=lines) @ batch.count, low, high)
 
     def merge(self, other: _Spread) -> None:
         """Take the rows of another part."""
