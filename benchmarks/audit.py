@@ -45,14 +45,18 @@ def write_file(path: Path, rows: int) -> None:
 
 
 def cost(command: list[str]) -> dict[str, float]:
-    """Run a command and return its wall seconds and its largest memory in MB."""
+    """Run a command and return its wall and processor seconds and its largest memory in MB."""
     start = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
         raise RuntimeError(f"{command[:4]} left with {process.returncode}")
-    return {"seconds": round(time.perf_counter() - start, 3), "megabytes": round(usage.ru_maxrss / 1024, 1)}
+    return {
+        "seconds": round(time.perf_counter() - start, 3),
+        "processor": round(usage.ru_utime + usage.ru_stime, 3),
+        "megabytes": round(usage.ru_maxrss / 1024, 1),
+    }
 
 
 def measure(rows: int, folder: Path) -> dict[str, object]:

@@ -111,7 +111,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     quick = parser.parse_args().quick
     rows = 20_000 if quick else 200_000
-    lines = [*starts(), *labels(rows), *labels(5 * rows), *small_groups(rows)]
+    lines = [*starts(), *(one for n in (rows, 5 * rows) for kind in (labels, small_groups) for one in kind(n))]
     machine = {"cores": os.cpu_count(), "python": platform.python_version(), "numpy": np.__version__}
     if not quick:
         (HERE / "home.json").write_text(json.dumps({"machine": machine, "rows": lines}, indent=2) + "\n")
