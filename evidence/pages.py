@@ -525,10 +525,10 @@ def benchmarks() -> str:
         + table(("what", "ours", "baseline", "baseline's", "ratio"), fixed)
         + f"\n\n`python benchmarks/home.py`. {_machine(home)}\n\n## A whole audit\n\n"
         + "The default audit of a CSV file of predictions with scores and two attributes, each in a fresh process with "
-        "Python's start: seconds by the clock, processor seconds, and memory. The report's own cost is the difference in "
-        "processor seconds and does not depend on the rows; the library that draws charts in the browser was built "
-        "before, which takes some seconds once and is kept. The ratio is that of processor seconds to findings.json and "
-        "to reading alone.\n\n"
+        "Python's start: seconds by the clock, processor seconds, and memory. The report's own cost is the difference "
+        "in processor seconds and does not depend on the rows; the library that draws charts in the browser was built "
+        "before, which takes some seconds once and is kept. The ratio is that of processor seconds to findings.json "
+        "and to reading alone.\n\n"
         + table(("rows", "to findings.json", "with the report", "bare pandas.read_csv", "the report", "ratio"), costs)
         + f"\n\n{_machine(whole)}\n"
     )
@@ -553,6 +553,7 @@ def peers() -> str:
 
 COST_AUDITS = ("group", "projection", "individual", "proxy", "tail")
 COST_ROWS = 1e9  # where costs are extrapolated to
+CORE_HOUR = 0.05  # dollars: about what a core of an ordinary rented machine costs for an hour
 
 
 def cost() -> str:
@@ -604,7 +605,8 @@ def cost() -> str:
         out += ["All audits together, as they run by default:", table(head, cells)]
     if absent:
         out.append(f"Not measured yet: {'; '.join(absent)}.")
-    out += ["## How it grows", _growth(stored["rows"], local), "## A billion rows", _billion(local, stored["machine"])]
+    out += ["## How it grows", _growth(stored["rows"], local), "## A billion rows",
+            _billion({"one machine": local, "Spark": spark}, stored["machine"])]  # fmt: skip
     return "\n\n".join([*out, _machine(stored)]) + "\n"
 
 
@@ -638,24 +640,25 @@ def _growth(stored: list[dict[str, Any]], local: dict[str, list[dict[str, Any]]]
     return table(("audit", "rows", "rows, last step", "features", "groups", "findings"), rows)
 
 
-def _billion(local: dict[str, list[dict[str, Any]]], machine: dict[str, Any]) -> str:
-    """Extrapolate by the rows per second between the two largest sizes of each audit."""
+def _billion(engines: dict[str, dict[str, list[dict[str, Any]]]], machine: dict[str, Any]) -> str:
+    """Extrapolate by the rows per second between the two largest sizes of each audit on each engine."""
     rows = []
-    for audit, measured in local.items():
-        if len(measured) < 2:
-            continue
-        small, large = measured[-2:]
-        more = large["processor"] - small["processor"]
-        if more <= 0:
-            rows.append((audit if audit != "bare" else "scoring alone", f"{small['rows']:,} to {large['rows']:,}",
-                         "does not grow", "–", "–"))  # fmt: skip
-            continue
-        speed = (large["rows"] - small["rows"]) / more
-        hours = (large["processor"] + (COST_ROWS - large["rows"]) / speed) / 3600
-        rows.append((audit if audit != "bare" else "scoring alone", f"{small['rows']:,} to {large['rows']:,}",
-                     f"{speed:,.0f}", f"{hours:.1f}", f"{hours / machine['cores']:.1f}"))  # fmt: skip
-    head = ("audit", "measured from", "rows per processor second", "processor hours",
-            f"hours of a machine with {machine['cores']} cores")  # fmt: skip
+    for engine, audits in engines.items():
+        for audit, measured in audits.items():
+            if len(measured) < 2:
+                continue
+            small, large = measured[-2:]
+            what = ("scoring alone" if audit == "bare" else audit, engine, f"{small['rows']:,} to {large['rows']:,}")
+            more = large["processor"] - small["processor"]
+            if more <= 0:
+                rows.append((*what, "does not grow", "–", "–", "–"))
+                continue
+            speed = (large["rows"] - small["rows"]) / more
+            hours = (large["processor"] + (COST_ROWS - large["rows"]) / speed) / 3600
+            cells = (f"{speed:,.0f}", f"{hours:.1f}", f"{hours / machine['cores']:.1f}", f"{hours * CORE_HOUR:.2f}")
+            rows.append((*what, *cells))
+    head = ("audit", "engine", "measured from", "rows per processor second", "processor hours",
+            f"hours of a machine with {machine['cores']} cores", f"dollars at {CORE_HOUR:g} a core hour")  # fmt: skip
     return table(head, rows)
 
 
