@@ -17,6 +17,7 @@ from evenhand.models.audited import AuditedModel, quietly
 from evenhand.models.gradient import GradientModel, Network, as_columns, in_other_order, prefixed, turned
 from evenhand.models.gradient_sklearn import final_step, fold_affine, is_sklearn, sklearn_model
 from evenhand.models.input_space import Columns, Input, InputSpace, as_frame, numeric_space, pipeline_space
+from evenhand.models.threshold_cells import asked_by_cell
 
 Score = Callable[[FloatArray], FloatArray]
 
@@ -141,7 +142,7 @@ def _adapt(asked: AuditedModel, features: Columns, task: str) -> tuple[InputSpac
     model = sklearn_model(last) if known else None
     if model is not None:
         return space, model if affine is None else replace(model, network=prefixed(model.network, *affine)), None
-    ask = _asker(last, task, getattr(last, "feature_names_in_", None))
+    ask = asked_by_cell(_asker(last, task, getattr(last, "feature_names_in_", None)), last)
     if affine is None:
         return space, None, ask
     matrix, offset = affine

@@ -74,9 +74,14 @@ class Box:
         two = self.two_values
         if two.any():
             out[:, two] = np.where(out[:, two] > (low + high)[two] / 2, high[two], low[two])
+        every = np.arange(len(out))
         for block in self.blocks:
-            top = out[:, block].argmax(axis=1)
-            out[:, block] = (np.arange(block.size)[None, :] == top[:, None]).astype(np.float64)
+            first, last = int(block[0]), int(block[-1])
+            # Inputs side by side are looked at where they are; others would be copied.
+            part = slice(first, last + 1) if last - first + 1 == block.size else block
+            top = block[out[:, part].argmax(axis=1)]
+            out[:, part] = 0.0
+            out[every, top] = 1.0
         return out
 
     def inside_directions(self, X: FloatArray) -> BoolArray:
