@@ -535,8 +535,8 @@ def benchmarks() -> str:
         "before, which takes some seconds once and is kept. The ratio is that of processor seconds to findings.json "
         "and to reading alone.\n\n"
         + table(("rows", "to findings.json", "with the report", "bare pandas.read_csv", "the report", "ratio"), costs)
-        + "\n\nAll six audits by default of trained models: pipelines that scale numbers and encode categories, before a "
-        "logistic regression, a forest of 100 trees, and histogram boosting of 100 trees. They were fitted on 16,000 "
+        + "\n\nAll six audits by default of trained models: pipelines that scale numbers and encode categories, before "
+        "a logistic regression, a forest of 100 trees, and histogram boosting of 100 trees. They were fitted on 16,000 "
         "people of the Adult data and audited on others, with eleven columns.\n\n"
         + table(
             (
