@@ -162,7 +162,7 @@ def shift_variances(
             continue
         of_row, of_level = _direct(one, sums, b, at)
         share = np.where(people.inside, z @ of_row[0], z @ of_row[1])
-        places = Places(one.block, people.X[:, list(one.block.where)])
+        places = Places(one.block, one.block.part(people.X))
         share += np.where(people.inside, places.read(of_level[0]), places.read(of_level[1]))
         share[averaged] += (through[:, b] - mass @ through[:, b] / mass.sum()) / mass.sum()
         for name, table in slopes.items():
