@@ -58,7 +58,7 @@ KEY = ("audit", "engine", "model", "rows", "features", "groups")
 MODELS = ("logistic", "boosting")
 # How often each audit asks the model about every row, walk by walk. The individual audit moves each row along the
 # gradient of the model, which counts as asking once.
-ASKED = {"group": (1,), "projection": (0, 1), "individual": (0, 1), "proxy": (1, 0, 1), "tail": (2,)}
+ASKED = {"group": (1,), "projection": (0, 1), "individual": (0, 1), "proxy": (1, 1), "tail": (2,)}
 
 
 def columns(rows: int, features: int, groups: int, seed: int) -> dict[str, np.ndarray]:

@@ -6,6 +6,7 @@ import json
 import math
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 
 import evenhand as eh
 from evenhand.audits.proxy import audit_proxy
-from evenhand.audits.proxy.stated import GroupSample, words_of
+from evenhand.audits.proxy.stated import GroupSample, at_hand, words_of
 from evenhand.intake.batches import LocalBatches
 
 N = 6000
@@ -169,6 +170,34 @@ def test_the_sample_is_the_smallest_hashes_of_each_group_with_exact_counts():
         assert found == {record: k for record, k in rows.items() if record[0] < limit}
         assert drawn.limits["g"][code] == limit
         assert max(found.values()) > 1
+
+
+def test_a_part_holds_little_more_than_its_share_of_the_sample():
+    data = people(20_000)
+    sparing, plain = GroupSample.sparing(data, 200), partial(GroupSample, {"g": 3}, 200)
+    small, large = (LocalBatches.of(data, 700).fold(make).drawn() for make in (sparing, plain))
+    assert small.words.tolist() == large.words.tolist()
+    assert small.data.count.tolist() == large.data.count.tolist()
+    assert small.limits["g"].tolist() == large.limits["g"].tolist()
+    part, most = sparing(), plain()
+    for sample in (part, most):
+        sample.add(data.records(np.arange(5_000)))  # a quarter of the rows
+    # About 84 lie below the bound of each large group, and of the small one 84 of 150; 550 are drawn without bounds.
+    assert 150 < part.drawn().data.count.size < 350
+    assert most.drawn().data.count.size > 500
+    assert not part.holds
+    assert most.holds
+
+
+def test_rows_are_drawn_again_where_equal_ones_leave_too_few_below_the_bound():
+    data = people(20_000)
+    used = np.round(data.features["used"], 1)
+    few = replace(data, score=np.round(data.score, 1), features={**data.features, "used": used})
+    drawn = at_hand(left(few, 700), 150, asked=True)
+    assert not LocalBatches.of(few, 700).fold(GroupSample.sparing(few, 150)).holds
+    plain = LocalBatches.of(few, 700).fold(partial(GroupSample, {"g": 3}, 150)).drawn()
+    assert drawn.words.tolist() == plain.words.tolist()
+    assert drawn.data.count.tolist() == plain.data.count.tolist()
 
 
 def test_groups_may_be_renamed():
