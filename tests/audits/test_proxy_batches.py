@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import tracemalloc
 from collections import Counter
 from dataclasses import replace
 from functools import partial
@@ -17,6 +18,7 @@ from sklearn.linear_model import LogisticRegression
 import evenhand as eh
 from evenhand.audits.proxy import audit_proxy
 from evenhand.audits.proxy.stated import GroupSample, at_hand, words_of
+from evenhand.audits.proxy.sums import PairSums
 from evenhand.intake.batches import LocalBatches
 
 N = 6000
@@ -222,6 +224,21 @@ def test_values_that_the_sample_has_not_seen_are_counted_and_do_no_harm():
     assert "have a value that none of those has" in " ".join(result.notes)
     plain = audit(left(data, 4096), sample_rows=2000)
     assert [f.estimate for f in result] == pytest.approx([f.estimate for f in plain], abs=5e-3)
+
+
+def test_memory_does_not_grow_with_the_batch(monkeypatch):
+    data, makes, fold = people(60_000), [], LocalBatches.fold
+    monkeypatch.setattr(LocalBatches, "fold", lambda self, make: (makes.append(make), fold(self, make))[1])
+    audit(left(data, 60_000), sample_rows=1000)
+    peaks = []
+    for size in (20_000, 60_000):
+        sums, rows = makes[-1]().pairs[0], np.arange(size)
+        assert isinstance(sums, PairSums)
+        tracemalloc.start()
+        sums.add(data, rows, data.score[:size])
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.1 * peaks[0]
 
 
 def frame_of(data):
