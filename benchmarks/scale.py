@@ -58,7 +58,7 @@ KEY = ("audit", "engine", "model", "rows", "features", "groups")
 MODELS = ("logistic", "boosting")
 # How often each audit asks the model about every row, walk by walk. The individual audit moves each row by 500 steps
 # along the gradient of the model, which count as 500 questions.
-ASKED = {"group": (1,), "projection": (1,), "individual": (0, 500), "proxy": (1, 0, 1), "tail": (2,)}
+ASKED = {"group": (1,), "projection": (1,), "individual": (0, 500), "proxy": (1, 1), "tail": (2,)}
 MOST_QUESTIONS = 500_000_000  # of the bare job: beyond that it is left out
 
 

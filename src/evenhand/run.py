@@ -137,8 +137,11 @@ def perform(
     notes = [*plan.notes]
     if data.batches is not None:
         data.batches.progress = progress
-        learning = any("sample_rows" in options_of(AUDITS[name].options) for name in plan.audits)
+        asked = {name: AUDITS[name].options(**_options(plan, name, data)) for name in plan.audits}
+        learning = any(hasattr(asked[name], "sample_rows") and not AUDITS[name].draws_ahead for name in plan.audits)
         data.batches.plain.drawn_rows = None if learning else ASKED_ROWS  # drawn rows have to travel
+        for name, options in asked.items():
+            AUDITS[name].draw_ahead(data, options)
     if model is not None and (data.features or data.batches is not None):
         model = audited_model(model, data)
         notes += model.notes

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import tracemalloc
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -15,7 +17,8 @@ from sklearn.linear_model import LogisticRegression
 
 import evenhand as eh
 from evenhand.audits.proxy import audit_proxy
-from evenhand.audits.proxy.stated import GroupSample, words_of
+from evenhand.audits.proxy.stated import GroupSample, at_hand, words_of
+from evenhand.audits.proxy.sums import PairSums
 from evenhand.intake.batches import LocalBatches
 
 N = 6000
@@ -171,6 +174,34 @@ def test_the_sample_is_the_smallest_hashes_of_each_group_with_exact_counts():
         assert max(found.values()) > 1
 
 
+def test_a_part_holds_little_more_than_its_share_of_the_sample():
+    data = people(20_000)
+    sparing, plain = GroupSample.sparing(data, 200), partial(GroupSample, {"g": 3}, 200)
+    small, large = (LocalBatches.of(data, 700).fold(make).drawn() for make in (sparing, plain))
+    assert small.words.tolist() == large.words.tolist()
+    assert small.data.count.tolist() == large.data.count.tolist()
+    assert small.limits["g"].tolist() == large.limits["g"].tolist()
+    part, most = sparing(), plain()
+    for sample in (part, most):
+        sample.add(data.records(np.arange(5_000)))  # a quarter of the rows
+    # About 84 lie below the bound of each large group, and of the small one 84 of 150; 550 are drawn without bounds.
+    assert 150 < part.drawn().data.count.size < 350
+    assert most.drawn().data.count.size > 500
+    assert not part.holds
+    assert most.holds
+
+
+def test_rows_are_drawn_again_where_equal_ones_leave_too_few_below_the_bound():
+    data = people(20_000)
+    used = np.round(data.features["used"], 1)
+    few = replace(data, score=np.round(data.score, 1), features={**data.features, "used": used})
+    drawn = at_hand(left(few, 700), 150, asked=True)
+    assert not LocalBatches.of(few, 700).fold(GroupSample.sparing(few, 150)).holds
+    plain = LocalBatches.of(few, 700).fold(partial(GroupSample, {"g": 3}, 150)).drawn()
+    assert drawn.words.tolist() == plain.words.tolist()
+    assert drawn.data.count.tolist() == plain.data.count.tolist()
+
+
 def test_groups_may_be_renamed():
     data = people()
     other = replace(data, attributes=(replace(data.attribute("g"), labels=("z", "y", "x")),))
@@ -193,6 +224,21 @@ def test_values_that_the_sample_has_not_seen_are_counted_and_do_no_harm():
     assert "have a value that none of those has" in " ".join(result.notes)
     plain = audit(left(data, 4096), sample_rows=2000)
     assert [f.estimate for f in result] == pytest.approx([f.estimate for f in plain], abs=5e-3)
+
+
+def test_memory_does_not_grow_with_the_batch(monkeypatch):
+    data, makes, fold = people(60_000), [], LocalBatches.fold
+    monkeypatch.setattr(LocalBatches, "fold", lambda self, make: (makes.append(make), fold(self, make))[1])
+    audit(left(data, 60_000), sample_rows=1000)
+    peaks = []
+    for size in (20_000, 60_000):
+        sums, rows = makes[-1]().pairs[0], np.arange(size)
+        assert isinstance(sums, PairSums)
+        tracemalloc.start()
+        sums.add(data, rows, data.score[:size])
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.1 * peaks[0]
 
 
 def frame_of(data):

@@ -269,6 +269,22 @@ def test_rows_are_drawn_again_where_equal_ones_leave_too_few_below_the_bound(mon
     assert len(walks) == 3
 
 
+def test_what_is_expected_is_added_up_in_the_next_walk_and_given_once() -> None:
+    data = eh.AuditData.from_arrays(decision=[0, 1, 1], groups={"g": ["a", "b", "b"]}, features={"x": [1.0, 2.0, 3.0]})
+    batches, walks = counted_walks(data, 2)
+    batches.expect("rows", Rows)
+    assert batches.fold(Rows).rows == 3
+    assert batches.expected("rows", Rows).rows == 3
+    assert len(walks) == 1
+    assert batches.expected("rows", Rows).rows == 3  # nobody expected it again
+    assert len(walks) == 2
+    batches.expect("rows", Rows)
+    assert batches.expected("rows", Rows).rows == 3  # asked for before any other walk
+    assert batches.fold(Rows).rows == 3
+    assert len(walks) == 4
+    assert not batches._ahead
+
+
 def test_a_part_holds_little_more_than_its_share_of_a_sample() -> None:
     rng = np.random.default_rng(4)
     data = eh.AuditData.from_arrays(

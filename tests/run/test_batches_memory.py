@@ -37,7 +37,8 @@ def source(rows):
 
 
 asked = {"outcome": "y", "groups": "sex", "features": ["x", "z", "sex"]}
-plan = eh.Plan(audits=["group", "tail"], group={"metrics": ["selection_rate"]})
+some = {"sample_rows": 5_000, "max_rows": 2_000}
+plan = eh.Plan(audits=["group", "proxy", "tail"], group={"metrics": ["selection_rate"]}, proxy=some)
 peaks = []
 for rows in (400_000, 1_600_000):
     run = eh.audit(eh.read(source(rows), **asked, rows="batches"), model=model, plan=plan, rng=0)

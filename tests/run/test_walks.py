@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 import evenhand as eh
 from evenhand.intake.batches import DRAWN_ROWS, LocalBatches
 
-WALKS = {"group": 1, "tail": 1, "projection": 1, "individual": 2, "proxy": 3}
+WALKS = {"group": 1, "tail": 1, "projection": 1, "individual": 2, "proxy": 2}
 FEATURES = ["x", "z", "sex"]
 
 

@@ -60,6 +60,9 @@ class Audit:
     # Whether it searches many questions and adjusts for all of them itself, also those that give no finding; it then
     # takes its share of the error as a whole.
     joint: bool = False
+    # Whether it draws rows of its own, by the `draw_ahead` of its `stated.py`, on the first walk over rows that stay
+    # where they are.
+    draws_ahead: bool = False
     evidence: tuple[str, ...] = ()  # classes of its `evidence.py` that its evidence is made of, the fullest first
 
     @property
@@ -72,6 +75,11 @@ class Audit:
         """The public function."""
         made: Callable[..., AuditResult] = getattr(import_module(f"{__package__}.{self.name}"), f"audit_{self.name}")
         return made
+
+    def draw_ahead(self, data: AuditData, asked: AuditOptions) -> None:
+        """Let the first walk over rows that stay where they are draw those that the audit will ask for."""
+        if self.draws_ahead:
+            import_module(f"{__package__}.{self.name}.stated").draw_ahead(data, asked)
 
     @property
     def options(self) -> type[AuditOptions]:
@@ -236,6 +244,7 @@ _ROWS = (
     ),
     Audit(
         name="proxy",
+        draws_ahead=True,
         evidence=("FeatureEvidence", "NamedFeature", "GapEvidence", "Evidence"),
         question="Which features carry the disparity?",
         needs=(needs.rows, needs.groups, needs.independent_people, needs.features, needs.decisions_or_probabilities),

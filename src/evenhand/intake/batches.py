@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar, cast
 
 import numpy as np
 
@@ -25,7 +25,7 @@ BATCH_ROWS = 65_536
 # stay where they are ask for some of them, and a walk of its own would cost as much as letting the model score.
 DRAWN_ROWS = 50_000
 FIRST_ROWS = 2_000  # that show what the columns look like
-_DRAWN_SEED = 0
+_DRAWN, _DRAWN_SEED = "drawn rows", 0
 
 
 class Summary(Protocol):
@@ -39,7 +39,6 @@ class Summary(Protocol):
 
 
 S = TypeVar("S", bound=Summary)
-T = TypeVar("T", bound=Summary)
 
 
 class Batches(ABC):
@@ -70,6 +69,8 @@ class Batches(ABC):
     def __init__(self, rows: int, features: Sequence[str]) -> None:
         self.rows = rows
         self.features = tuple(features)
+        self._expected: dict[str, Callable[[], Summary]] = {}  # what the next walk adds up for later, by name
+        self._ahead: dict[str, Any] = {}  # what was added up so
         self._drawn: dict[int, RowSample] = {}  # by seed
         self._samples: dict[tuple[int, int], Any] = {}  # by rows and seed
         self._first: Any = None
@@ -80,7 +81,7 @@ class Batches(ABC):
         return self
 
     def fold(self, make: Callable[[], S]) -> S:
-        """Add up all batches where the rows are; the first time, some rows are drawn in the same walk.
+        """Add up all batches where the rows are, in one walk with what is expected; the first one draws some rows too.
 
         Parameters
         ----------
@@ -92,12 +93,46 @@ class Batches(ABC):
         Summary
             One that has taken all rows.
         """
-        if not self._draws or _DRAWN_SEED in self._drawn:
+        further = dict(self._expected)
+        if self._draws and _DRAWN_SEED not in self._drawn:
+            further[_DRAWN] = RowSample.sparing(self.drawn_rows or DRAWN_ROWS, _DRAWN_SEED, of=self.rows)
+        if not further:
             return self._walk(make)
-        drawn = RowSample.sparing(self.drawn_rows or DRAWN_ROWS, _DRAWN_SEED, of=self.rows)
-        both = self._walk(partial(Both, make, drawn))
-        self._drawn[_DRAWN_SEED] = both.second
-        return both.first
+        asked, *others = self._walk(partial(Several, make, *further.values())).summaries
+        self._expected.clear()
+        self._ahead |= dict(zip(further, others, strict=True))
+        if _DRAWN in self._ahead:
+            self._drawn[_DRAWN_SEED] = self._ahead.pop(_DRAWN)
+        return cast(S, asked)
+
+    def expect(self, name: str, make: Callable[[], Summary]) -> None:
+        """Let the next walk over the rows add up something more, which is asked for later with `expected`.
+
+        Parameters
+        ----------
+        name : str
+            Whoever asks for it says the same name.
+        make : callable
+            As for `fold`.
+        """
+        self._expected[name] = make
+
+    def expected(self, name: str, make: Callable[[], S]) -> S:
+        """Return what a walk before has added up under a name, once; where none has, walk over the rows now.
+
+        Parameters
+        ----------
+        name, make
+            As for `expect`.
+
+        Returns
+        -------
+        Summary
+        """
+        if name in self._ahead:
+            return cast(S, self._ahead.pop(name))
+        self._expected.pop(name, None)
+        return self.fold(make)
 
     @abstractmethod
     def _walk(self, make: Callable[[], S]) -> S:
@@ -259,27 +294,27 @@ class _Changed(Generic[S]):
         self.summary.merge(other.summary)
 
 
-class Both(Generic[S, T]):
-    """Two summaries that take the same batches.
+class Several:
+    """Summaries that take the same batches.
 
     Parameters
     ----------
-    first, second : callable
+    makes : callable
         Each returns a summary that has taken nothing.
     """
 
-    def __init__(self, first: Callable[[], S], second: Callable[[], T]) -> None:
-        self.first, self.second = first(), second()
+    def __init__(self, *makes: Callable[[], Summary]) -> None:
+        self.summaries: list[Any] = [make() for make in makes]
 
     def add(self, batch: Any) -> None:
-        """Add a batch to both."""
-        self.first.add(batch)
-        self.second.add(batch)
+        """Add a batch to each."""
+        for summary in self.summaries:
+            summary.add(batch)
 
-    def merge(self, other: Both[S, T]) -> None:
-        """Take what another pair has taken."""
-        self.first.merge(other.first)
-        self.second.merge(other.second)
+    def merge(self, other: Several) -> None:
+        """Take what others have taken."""
+        for mine, theirs in zip(self.summaries, other.summaries, strict=True):
+            mine.merge(theirs)
 
 
 class _OneBatch(Batches):

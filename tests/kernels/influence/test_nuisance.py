@@ -56,9 +56,10 @@ def test_levels_are_those_of_the_chosen_rows():
     columns = {"job": np.array(["x", "y", "z"], dtype=object)}
     design = make_design(columns, np.ones(3), np.array([True, True, False]))
     assert design.blocks[0].labels == ("x", "y")
-    scores = design.blocks[0].scores(design.encode(columns), np.array([1.0, 2.0]))
-    assert scores[:2].tolist() == [1.0, 2.0]
-    assert np.isnan(scores[2])
+    low, above, known = design.blocks[0].places(design.encode(columns))
+    assert low[:2].tolist() == [0, 1]
+    assert above[:2].tolist() == [0.0, 0.0]
+    assert known.tolist() == [True, True, False]
 
 
 def test_many_values_are_toggled_at_observed_quantiles():
@@ -66,7 +67,10 @@ def test_many_values_are_toggled_at_observed_quantiles():
     design = make_design({"x": x}, np.ones(1001), np.ones(1001, dtype=bool))
     assert design.blocks[0].labels == ("50", "150", "250", "350", "500", "650", "750", "850", "950")
     block = design.blocks[0]
-    assert block.scores(design.encode({"x": np.array([100.0])}), np.arange(9.0)) == pytest.approx([0.5])
+    low, above, known = block.places(design.encode({"x": np.array([100.0, 0.0, 2000.0])}))
+    assert low.tolist() == [0, 0, 8]
+    assert above == pytest.approx([0.5, 0.0, 0.0])
+    assert known.all()
 
 
 def test_rows_may_be_counted_instead_of_repeated():

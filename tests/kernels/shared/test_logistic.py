@@ -134,14 +134,35 @@ def test_bad_input_gets_one_clear_sentence(X, y, options, message):
         fit_logistic(X, y, **options)
 
 
-def test_the_start_changes_the_way_and_not_the_end():
+def test_the_start_changes_the_way_and_not_the_end(monkeypatch):
     rng = np.random.default_rng(2)
     X = rng.normal(size=(300, 3))
     y = (rng.random(300) < 1 / (1 + np.exp(-X[:, 0]))).astype(float)
-    cold = fit_logistic(X[:280], y[:280])
-    warm = fit_logistic(X[:280], y[:280], start=fit_logistic(X, y))
-    assert warm.coef == pytest.approx(cold.coef, abs=1e-9)
-    assert warm.iterations < cold.iterations
+    near, hessians = fit_logistic(X, y), []
+
+    def counted(A, B):
+        hessians[-1] += 1
+        return _crossed(A, B)
+
+    monkeypatch.setattr("evenhand.kernels.shared.logistic._crossed", counted)
+    fits = []
+    for start in (None, near):
+        hessians.append(0)
+        fits.append(fit_logistic(X[:280], y[:280], start=start))
+    cold, warm = fits
+    assert warm.coef == pytest.approx(cold.coef, abs=1e-11)
+    assert warm.intercept == pytest.approx(cold.intercept, abs=1e-11)
+    assert hessians[0] == cold.iterations
+    assert hessians[1] == 1 < hessians[0]
+
+
+def test_a_start_far_away_ends_at_the_same_place():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(300, 3))
+    y = (rng.random(300) < 1 / (1 + np.exp(-X[:, 0]))).astype(float)
+    far = fit_logistic(X, (X[:, 1] > 0).astype(float), l2=1e-3)
+    cold, warm = (fit_logistic(X, y, start=start) for start in (None, far))
+    assert warm.coef == pytest.approx(cold.coef, abs=1e-11)
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(7, 3), (20_000, 40), (3_000, 150), (400, 500)])

@@ -30,7 +30,7 @@ from evenhand.audits.projection.boundary import (
 )
 from evenhand.errors import DataError, UsageError
 from evenhand.intake import AuditData
-from evenhand.intake.batches import Batches, Both, batches_of
+from evenhand.intake.batches import Batches, Several, batches_of
 from evenhand.intake.cells import first_places, joint_codes
 from evenhand.kernels.shared.value_bins import bin_places
 from evenhand.models import AuditedModel, audited_model
@@ -95,8 +95,8 @@ def _by_model(data: AuditData, model: AuditedModel, how: Distances, seed: int) -
         # score are proportional in any units, so that they need not wait until the spread is known.
         if _is_linear(model, batches.plain.first(), how, seed):
             own = replace(how, scale="none")
-            both = batches.plain.fold(partial(Both, _Spread, _make_records(batches, model, own, seed)))
-            spread, ahead = both.first, both.second
+            both = batches.plain.fold(partial(Several, _Spread, _make_records(batches, model, own, seed)))
+            spread, ahead = both.summaries
         else:
             spread = batches.plain.fold(_Spread)
     shown = batches.sample(SEARCHED_ROWS, seed=0)

@@ -26,7 +26,7 @@ Along = Callable[[Mapping[str, NDArray[Any]], Mapping[str, NDArray[Any]]], dict[
 
 # Predictions of a model that are kept for a second look, and rows a model is asked for at once.
 _KEPT = 16_000_000
-_AT_ONCE = 100_000
+_AT_ONCE = 20_000
 # Records searched for interactions.
 _SEARCHED = 20_000
 # A surrogate that misses the scores by less than this on average is the model itself.

@@ -8,21 +8,24 @@ P(Y|X) is not bent. Whether any other row is in the sample can be told from its 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
-from evenhand.arrays import BoolArray, IntArray
+from evenhand.arrays import IntArray
+from evenhand.audits.proxy.options import ProxyOptions
 from evenhand.intake import AuditData
 from evenhand.intake.batches import BATCH_ROWS, Batches, LocalBatches
 from evenhand.intake.row_sample import content
 from evenhand.kernels.shared.row_hash import WordArray, row_hash
+from evenhand.summaries import group_sizes
 
 _EVERY = np.uint64(2**64 - 1)
 # Records that wait before the sample is cut to its size again.
-_WAITING = 100_000
+_WAITING = 50_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -66,13 +69,38 @@ def at_hand(data: AuditData, size: int, *, asked: bool) -> AtHand:
     """
     if data.batches is None and data.count.size <= size:
         return AtHand(data=data)
-    groups = {a.name: len(a.labels) for a in data.attributes}
+    sparing, groups = GroupSample.sparing(data, size), _groups(data)
     if data.batches is None:
         batches: Batches = LocalBatches.of(data, BATCH_ROWS)
     else:
         batches = data.batches.plain if asked else data.batches
-    drawn = replace(batches.fold(partial(GroupSample, groups, size)).drawn(), batches=batches)
+    sample = batches.expected(_name(size), sparing)
+    if not sample.holds:  # many rows are equal, so that those with small hashes are few
+        sample = batches.fold(partial(GroupSample, groups, size))
+    drawn = replace(sample.drawn(), batches=batches)
     return AtHand(data=data) if data.batches is None and drawn.complete else drawn
+
+
+def draw_ahead(data: AuditData, asked: ProxyOptions) -> None:
+    """Let the first walk over rows that stay where they are draw the sample, whoever makes that walk.
+
+    Parameters
+    ----------
+    data : AuditData
+        Whose rows stay where they are.
+    asked : ProxyOptions
+        What the audit will be asked.
+    """
+    assert data.batches is not None
+    data.batches.plain.expect(_name(asked.sample_rows), GroupSample.sparing(data, asked.sample_rows))
+
+
+def _name(size: int) -> str:
+    return f"proxy audit: {size} rows of each group"
+
+
+def _groups(data: AuditData) -> dict[str, int]:
+    return {a.name: len(a.labels) for a in data.attributes}
 
 
 def words_of(batch: AuditData) -> WordArray:
@@ -95,56 +123,88 @@ class GroupSample:
         The number of groups of each attribute.
     size : int
         Records kept of each group.
+    bounds : mapping of str to ndarray, optional
+        By attribute and group: rows whose hash is not below are forgotten at once. Without it a part holds as many
+        records as the whole.
     """
 
-    def __init__(self, groups: Mapping[str, int], size: int) -> None:
+    def __init__(self, groups: Mapping[str, int], size: int, bounds: Mapping[str, WordArray] | None = None) -> None:
         self.size = size
-        self.limits = {name: np.full(n, _EVERY) for name, n in groups.items()}
-        self._parts: list[tuple[WordArray, AuditData]] = []
+        self._bounds = {name: np.full(n, _EVERY) for name, n in groups.items()} if bounds is None else bounds
+        self.limits = {name: bound.copy() for name, bound in self._bounds.items()}
+        self._held: tuple[WordArray, AuditData] | None = None  # hashes, and records that are all different
+        self._waiting: list[tuple[WordArray, AuditData]] = []  # taken and not yet joined with them
+
+    @classmethod
+    def sparing(cls, data: AuditData, size: int) -> Callable[[], GroupSample]:
+        """Return what makes samples that hold little more of each part than its share of the whole.
+
+        Hashes are even over their range, so that enough different rows lie below the bound except with a probability of
+        one in a billion; where rows are equal they may be fewer, and `holds` says it.
+        """
+        bounds = {}
+        for attribute in data.attributes:
+            share = (size + 6 * math.sqrt(size) + 50) / np.maximum(group_sizes(data, attribute), 1)
+            bounds[attribute.name] = np.array([_EVERY if s >= 1 else int(s * 2**64) for s in share], dtype=np.uint64)
+        return partial(cls, _groups(data), size, bounds)
 
     def add(self, batch: AuditData) -> None:
         """Take the rows of one batch."""
         words = words_of(batch)
-        near = np.flatnonzero(self._near(words, batch))
+        near = self._near(words, self._codes(batch, slice(None)))
         if near.size:
-            self._parts.append((words[near], batch.records(near)))
-        if sum(len(words) for words, _ in self._parts[1:]) > _WAITING:
-            self._settle()
+            self._take([(words[near], batch.records(near))])
 
     def merge(self, other: GroupSample) -> None:
-        """Take what another sample of the same size holds."""
+        """Take what another sample of the same size and bounds holds."""
         for name, limit in self.limits.items():
             np.minimum(limit, other.limits[name], out=limit)
-        self._parts += other._parts
+        self._take([*([] if other._held is None else [other._held]), *other._waiting])
+
+    def _take(self, parts: Sequence[tuple[WordArray, AuditData]]) -> None:
+        self._waiting += parts
+        if sum(len(words) for words, _ in self._waiting) > _WAITING:
+            self._settle()
+
+    @property
+    def holds(self) -> bool:
+        """Whether it has as many records of each group as were asked for, or all there are."""
         self._settle()
+        every = [(limit, self._bounds[name]) for name, limit in self.limits.items()]
+        return all(bool(((limit < bound) | (bound == _EVERY)).all()) for limit, bound in every)
 
     def drawn(self) -> AtHand:
         """Return the sample."""
         self._settle()
-        words, data = self._parts[0]
+        assert self._held is not None
+        words, data = self._held
         return AtHand(data=data, words=words, limits=self.limits)
 
-    def _near(self, words: WordArray, batch: AuditData) -> BoolArray:
+    def _near(self, words: WordArray, codes: Mapping[str, IntArray]) -> IntArray:
         near = np.zeros(len(words), dtype=bool)
         for name, limit in self.limits.items():
-            near |= words < limit[batch.attribute(name).codes]
-        return near
+            near |= words < limit[codes[name]]
+        return np.flatnonzero(near)
 
     def _settle(self) -> None:
         """Join identical records, find where each group's sample ends, and forget the records behind."""
-        if not self._parts:
+        if not self._waiting:
             return
-        words = np.concatenate([w for w, _ in self._parts])
-        data = AuditData.joined([part for _, part in self._parts])
-        identity, first, place = np.unique(row_hash(content(data), seed=1), return_index=True, return_inverse=True)
-        count = np.zeros(identity.size, dtype=np.int64)
+        words, parts = zip(*([] if self._held is None else [self._held]), *self._waiting, strict=True)
+        self._held, self._waiting = None, []
+        data = AuditData.joined(parts)
+        del parts  # twice the sample would be held
+        _, first, place = np.unique(row_hash(content(data), seed=1), return_index=True, return_inverse=True)
+        count = np.zeros(first.size, dtype=np.int64)
         np.add.at(count, place, data.count)
-        words, data = words[first], data.records(first, count=count)
+        own_words, codes = np.concatenate(words)[first], self._codes(data, first)
         for name, limit in self.limits.items():
-            codes = data.attribute(name).codes
             for code in range(len(limit)):
-                own = words[codes == code]
+                own = own_words[codes[name] == code]
                 if own.size > self.size:
                     limit[code] = min(limit[code], np.partition(own, self.size)[self.size])
-        near = np.flatnonzero(self._near(words, data))
-        self._parts = [(words[near], data.records(near))]
+        near = self._near(own_words, codes)
+        self._held = (own_words[near], data.records(first[near], count=count[near]))
+
+    def _codes(self, data: AuditData, rows: IntArray | slice) -> dict[str, IntArray]:
+        return {name: data.attribute(name).codes[rows] for name in self.limits}

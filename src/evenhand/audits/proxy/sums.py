@@ -20,6 +20,9 @@ from evenhand.kernels.influence.nuisance import Learned, LogisticFolds
 from evenhand.kernels.influence.row_moments import Population, RowMoments
 from evenhand.kernels.shared.row_hash import WordArray
 
+# Rows coded at once: their columns stay in the cache, and memory does not grow with batches.
+_CHUNK = 16384
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Learnt:
@@ -82,7 +85,12 @@ class PairSums:
         self.strange = np.zeros(2, dtype=np.int64)
 
     def add(self, batch: AuditData, rows: IntArray, h: FloatArray) -> None:
-        """Add some rows of a batch, given their predictions."""
+        """Add some rows of a batch, given their predictions; those of one group together are added fastest."""
+        for start in range(0, len(rows), _CHUNK):
+            some = slice(start, start + _CHUNK)
+            self._add(batch, rows[some], h[some])
+
+    def _add(self, batch: AuditData, rows: IntArray, h: FloatArray) -> None:
         learnt, count = self.learnt, batch.count[rows]
         inside = batch.attribute(learnt.attribute).codes[rows] == learnt.code
         columns = {c.name: np.asarray(batch.features[c.name])[rows] for c in learnt.design.columns}
@@ -114,11 +122,15 @@ class PairSums:
 
     def _eta(self, X: FloatArray, y: FloatArray, inside: BoolArray) -> FloatArray:
         """Return the outcome's probability: the fit of all rows of the sample, which these rows are not in."""
-        eta = np.zeros(len(X))
-        if self.learnt.outcome is not None:
-            eta[inside] = self.learnt.outcome.whole(X[inside])
-            kinked = self.learnt.reference
-            eta[~inside] = y[~inside] if kinked is None else kinked.whole(X[~inside])
+        eta, learnt = np.zeros(len(X)), self.learnt
+        if learnt.outcome is None:
+            return eta
+        for side, learned in ((inside, learnt.outcome), (~inside, learnt.reference)):
+            # The outcome itself has the same mean as its probability, which is all that is asked of the reference.
+            if learned is None:
+                eta[side] = y[side]
+            elif side.any():
+                eta[side] = learned.whole(X if side.all() else X[side])
         return eta
 
     def _log_ratio(self, X: FloatArray) -> FloatArray | None:
@@ -176,9 +188,9 @@ class RestSums:
         words, h = words_of(batch), self.predictor.of(batch)
         for sums in self.pairs:
             codes, learnt = batch.attribute(sums.learnt.attribute).codes, sums.learnt
-            two = (codes == learnt.code) | (codes == learnt.base)
-            rows = np.flatnonzero(two & (words >= self.limits[learnt.attribute][codes]))
-            if rows.size:
+            left = words >= self.limits[learnt.attribute][codes]
+            for code in (learnt.code, learnt.base):
+                rows = np.flatnonzero(left & (codes == code))
                 sums.add(batch, rows, h[rows])
 
     def merge(self, other: RestSums) -> None:

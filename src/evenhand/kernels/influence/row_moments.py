@@ -104,14 +104,10 @@ class Places:
     """
 
     def __init__(self, block: Block, part: FloatArray, strange: BoolArray | None = None) -> None:
-        position = block.scores(part, np.arange(len(block.levels), dtype=np.float64))
+        self.low, self.above, known = block.places(part)  # (rows,): the level at or below, the weight of the next one
         if strange is not None:
-            position = np.where(strange, np.nan, position)
-        known = ~np.isnan(position)
+            known &= ~strange
         self.known: BoolArray | None = None if known.all() else known  # (rows,)
-        position = np.where(known, position, 0.0)
-        self.low = position.astype(np.int64)  # (rows,): the level at or below
-        self.above = position - self.low  # (rows,): the weight of the next level
         self.graded = block.graded
         self.levels = len(block.levels)
 
@@ -131,14 +127,16 @@ class Places:
             out[:, 1:] += upper[:, :-1]
         return out
 
-    def squares(self, weight: FloatArray, side: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return sums of squared level weights, and of products of a level's with the next one's: (2, levels) each."""
-        own = self.sums(weight, side)
+    def squares(self, weight: FloatArray, side: IntArray, sums: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return sums of squared level weights, and of products of a level's with the next one's: (2, levels) each.
+
+        `sums` are those of the same weights.
+        """
         if not self.graded:
-            return own, np.zeros_like(own)
+            return sums, np.zeros_like(sums)
         both = self._counted(weight * self.above * (1 - self.above), side)
         # (1 - a)² = (1 - a) - a (1 - a) and a² = a - a (1 - a).
-        own -= both
+        own = sums - both
         own[:, 1:] -= both[:, :-1]
         return own, both
 
@@ -213,39 +211,43 @@ class RowMoments:
             some = slice(start, start + _CHUNK)
             h, eta, count, unit = people.h[some], people.eta[some], people.count[some], people.unit[some]
             side, weight, z = 1 - people.inside[some].astype(np.int64), count * unit, integrands(self.form, h, eta)
+            spread = np.ascontiguousarray((z * (weight * unit)[:, None]).T)  # (integrands, rows)
             for k in (0, 1):
                 here = side == k
                 self.rows[k] += int(count[here].sum())
                 self.first[k] += weight[here] @ z[here]
                 if self.squared:
-                    self.second[k] += z[here].T @ (z[here] * (weight * unit)[here][:, None])
+                    self.second[k] += spread[:, here] @ z[here]
+            even = self.squared and bool((unit == 1).all())  # then weights and their squares have the same sums
             for b, block in enumerate(self.blocks):
                 unseen = None if strange is None else strange.get(block.name)
-                part = people.X[some][:, list(block.where)]
-                places = Places(block, part, None if unseen is None else unseen[some])
-                self.level[b] += places.sums(weight, side)
+                places = Places(block, block.part(people.X[some]), None if unseen is None else unseen[some])
                 if self.squared:
-                    self._add_squares(b, places, z, weight * unit, side)
-            if self.slopes.shape[2]:
+                    self._add_squares(b, places, spread, side, even=even)
+                if not even:
+                    self.level[b] += places.sums(weight, side)
+            if self.slopes.shape[2] and (side == 0).any():
                 self._add_slopes(people, some)
 
-    def _add_squares(self, b: int, places: Places, z: FloatArray, spread: FloatArray, side: IntArray) -> None:
-        for j, column in enumerate(z.T):
-            self.cross[b][:, :, j] += places.sums(spread * column, side)
-        own, both = places.squares(spread, side)
+    def _add_squares(self, b: int, places: Places, spread: FloatArray, side: IntArray, *, even: bool) -> None:
+        cross = np.stack([places.sums(column, side) for column in spread], axis=2)  # (2, levels, integrands)
+        own, both = places.squares(spread[0], side, cross[:, :, 0])
+        self.cross[b] += cross
         self.own[b] += own
         self.both[b] += both
+        if even:
+            self.level[b] += cross[:, :, 0]
 
     def _add_slopes(self, people: Population, some: slice) -> None:
         """Add what the outcome's probability does to numerators and denominators of P."""
         h, eta, X = people.h[some], people.eta[some], with_products(people.X[some], self.products)
         curve = np.where(people.inside[some], people.weight[some] * eta * (1 - eta), 0.0)
+        pulls = np.empty((*self.slopes.shape[:2], len(h)))
         for t, (name, _) in enumerate(self.form.terms):
             _, n_eta, _, d_eta = TERMS[name].slopes(h, eta)
-            for k, slope in enumerate((n_eta, d_eta)):
-                pull = curve * slope
-                self.slopes[t, k, 0] += pull.sum()
-                self.slopes[t, k, 1:] += pull @ X
+            pulls[t] = curve * n_eta, curve * d_eta
+        self.slopes[:, :, 0] += pulls.sum(axis=2)
+        self.slopes[:, :, 1:] += (pulls.reshape(-1, len(h)) @ X).reshape(*self.slopes.shape[:2], -1)
 
     def merge(self, other: RowMoments) -> None:
         """Add the sums of other rows."""

@@ -153,28 +153,33 @@ def shift_variances(
     ndarray, shape (blocks,)
         NaN where the change is.
     """
-    averaged, mass, spread = rows.number, rows.mass, people.count * people.unit**2
+    mass, spread = rows.mass, people.count * people.unit**2
     through, slopes = _through_levels(shifts, rows, sources)
-    z = integrands(at.form, people.h, people.eta)
+    through -= mass @ through / mass.sum()
+    through /= mass.sum()
+    if "eta" in slopes:
+        for table, one in zip(slopes["eta"], shifts, strict=True):
+            table += 0.0 if one.at is None else _through_means(one.at, at, sums)
+    pulls = {name: equations[name].bread @ table.T for name, table in slopes.items()}  # (1 + columns, blocks)
+    direct = {b: _direct(one, sums, b, at) for b, one in enumerate(shifts) if one.at is not None}
+    position = np.full(len(spread), -1)
+    position[rows.number] = np.arange(len(rows.number))
     out = np.full(len(shifts), np.nan)
-    for b, one in enumerate(shifts):
-        if one.at is None:
-            continue
-        of_row, of_level = _direct(one, sums, b, at)
-        share = np.where(people.inside, z @ of_row[0], z @ of_row[1])
-        places = Places(one.block, people.X[:, list(one.block.where)])
-        share += np.where(people.inside, places.read(of_level[0]), places.read(of_level[1]))
-        share[averaged] += (through[:, b] - mass @ through[:, b] / mass.sum()) / mass.sum()
-        for name, table in slopes.items():
-            slope = table[b].copy()
-            if name == "eta":
-                slope += _through_means(one.at, at, sums)
-            pull = equations[name].bread @ slope
-            for start in range(0, len(share), _CHUNK):
-                some = slice(start, start + _CHUNK)
-                design = with_one(people.X[some], equations[name].products)
-                share[some] += equations[name].residual[some] * (design @ pull)
-        out[b] = float(np.sum(spread * share**2))
+    out[[*direct]] = 0.0
+    for start in range(0, len(spread), _CHUNK):
+        some = slice(start, start + _CHUNK)
+        z, inside, X = integrands(at.form, people.h[some], people.eta[some]), people.inside[some], people.X[some]
+        share = np.zeros((len(shifts), len(z)))  # each row's part in each change
+        for name, pull in pulls.items():
+            share += (with_one(X, equations[name].products) @ pull).T * equations[name].residual[some]
+        seen = position[some] >= 0
+        share[:, seen] += through[position[some][seen]].T
+        for b, (of_row, of_level) in direct.items():
+            places = Places(shifts[b].block, shifts[b].block.part(X))
+            share[b] += np.where(inside, z @ of_row[0], z @ of_row[1])
+            share[b] += np.where(inside, places.read(of_level[0]), places.read(of_level[1]))
+            out[b] += spread[some] @ share[b] ** 2
+    for b, (of_row, of_level) in direct.items():
         out[b] += sum(sums.squared_part(side, b, of_row[side], of_level[side]) for side in (0, 1))
     return people.corrected(out, slopes)
 
