@@ -15,8 +15,10 @@ from sklearn.linear_model import LogisticRegression
 import evenhand as eh
 from evenhand.audits.individual import audit_individual
 from evenhand.audits.individual.moving import checkpoints
+from evenhand.audits.individual.people import _units
 from evenhand.errors import DataError, UsageError
 from evenhand.kernels.flow.perceptron import Perceptron
+from evenhand.kernels.flow.rectifier_pieces import Pieces
 from evenhand.models.gradient import CallableGradient, GradientModel
 from evenhand.similarity import Discounted, ExpertMatrix, MatchedPairs, SensitiveSubspace
 
@@ -539,6 +541,38 @@ def test_networks_with_a_shortcut_are_moved_as_by_their_gradient_alone(monkeypat
         kind = {"similarity": ["x0"], "step": 0.005, "clip": 0.05 if link == "probability" else 0.0}
         for one, two in zip(audit(data, model=quick, **kind), audit(data, model=slow, **kind), strict=True):
             assert one.estimate == pytest.approx(two.estimate, rel=1e-9)
+
+
+def test_few_people_are_moved_by_single_steps_to_the_same_places(monkeypatch):
+    rng = np.random.default_rng(4)
+    net = Perceptron(
+        weights=(rng.normal(size=(3, 8)), rng.normal(size=(8, 1))), biases=(rng.normal(size=8), np.full(1, 0.5))
+    )
+    asked = []
+    monkeypatch.setattr(Pieces, "follow", lambda *a, own=Pieces.follow: asked.append(a[1].size) or own(*a))
+    model = {"model": GradientModel(network=net, link="logit"), "similarity": ["x0"], "limit": "none"}
+    for n, taken in ((N, 1), (100, 0)):
+        asked.clear()
+        usual = audit(arrays(n), **model)
+        assert len(asked) == taken  # of 300 people, not of the 96 among them whose steps are halved
+        with monkeypatch.context() as patch:
+            patch.setattr("evenhand.audits.individual.moving.FEW", 0)
+            other = audit(arrays(n), **model)
+        assert len(asked) == taken + 2
+        for one, two in zip(usual, other, strict=True):
+            assert one.estimate == pytest.approx(two.estimate, rel=1e-9)
+        flow_error = [r.evidence[0].map.flow_error["displacement_error_largest"] for r in (usual, other)]
+        assert flow_error[0] == pytest.approx(flow_error[1], rel=1e-6)
+
+
+@pytest.mark.parametrize("decimals", [1, 17])  # with ties in the first column, and without
+def test_equal_people_are_one_in_the_order_of_their_inputs(decimals):
+    key = np.random.default_rng(0).normal(size=(200, 2)).round(decimals)
+    key = np.concatenate([key, key[:0] if decimals > 1 else key[:50]])
+    units, place = _units(key)
+    expected, where = np.unique(key, axis=0, return_inverse=True)
+    np.testing.assert_array_equal(units, expected)
+    np.testing.assert_array_equal(place, where.reshape(-1))
 
 
 def test_discounted_directions_by_array():

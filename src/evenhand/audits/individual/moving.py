@@ -37,6 +37,8 @@ from evenhand.similarity.metric import FairMetric
 
 # Rows that are moved together in runs of steps, and numbers that these may have.
 RUNS_TILE, RUNS_NUMBERS = 16384, 1_000_000
+# Numbers that units may see of rows moved together through their pieces; people who are moved sooner by single steps.
+PIECES_NUMBERS, FEW = 2_000_000, 256
 
 Progress = Callable[[int, int], None]
 
@@ -137,11 +139,14 @@ def move(
     pieces = None if isinstance(view.loss, ProbabilityLoss) else as_pieces(network, view.loss.slope, y, look)
     steps = step_sizes(options.step, options.steps, options.schedule)
     runs = _runs(view, X, y, look)
-    method: Euler | Adaptive = Euler(steps, checkpoints(options.steps), pieces, strides=True, runs=runs)
+    marks = checkpoints(options.steps)
+    method: Euler | Adaptive = Euler(steps, marks, pieces, strides=True, runs=runs)
     if options.method == "adaptive":
         method = Adaptive(method.clock, options.flow_tolerance)
+    elif pieces is not None and flow.keep is None and len(X) <= FEW:
+        method = Euler(steps, marks)
     elif pieces is not None and options.batch_rows is None and flow.keep is None:
-        tile = PIECES_TILE
+        tile = max(TILE, min(PIECES_TILE, PIECES_NUMBERS // len(pieces.network.weights[-1])))
     elif runs is not None and options.batch_rows is None:
         tile = max(TILE, min(RUNS_TILE, RUNS_NUMBERS // X.shape[1]))
     if isinstance(method, Euler) and isinstance(network, Perceptron) and _is_held_linear(network, metric, box, options):
