@@ -543,26 +543,23 @@ def test_networks_with_a_shortcut_are_moved_as_by_their_gradient_alone(monkeypat
             assert one.estimate == pytest.approx(two.estimate, rel=1e-9)
 
 
-def test_few_people_are_moved_by_single_steps_to_the_same_places(monkeypatch):
+@pytest.mark.parametrize("limit", ["none", "range"])
+def test_halved_steps_of_a_few_people_are_made_one_by_one(limit, monkeypatch):
     rng = np.random.default_rng(4)
     net = Perceptron(
         weights=(rng.normal(size=(3, 8)), rng.normal(size=(8, 1))), biases=(rng.normal(size=8), np.full(1, 0.5))
     )
     asked = []
     monkeypatch.setattr(Pieces, "follow", lambda *a, own=Pieces.follow: asked.append(a[1].size) or own(*a))
-    model = {"model": GradientModel(network=net, link="logit"), "similarity": ["x0"], "limit": "none"}
-    for n, taken in ((N, 1), (100, 0)):
-        asked.clear()
-        usual = audit(arrays(n), **model)
-        assert len(asked) == taken  # of 300 people, not of the 96 among them whose steps are halved
-        with monkeypatch.context() as patch:
-            patch.setattr("evenhand.audits.individual.moving.FEW", 0)
-            other = audit(arrays(n), **model)
-        assert len(asked) == taken + 2
-        for one, two in zip(usual, other, strict=True):
-            assert one.estimate == pytest.approx(two.estimate, rel=1e-9)
-        flow_error = [r.evidence[0].map.flow_error["displacement_error_largest"] for r in (usual, other)]
-        assert flow_error[0] == pytest.approx(flow_error[1], rel=1e-6)
+    kind = {"similarity": ["x0"], "limit": limit}
+    quick = audit(model=GradientModel(network=net, link="logit"), **kind)
+    assert asked == ([N] if limit == "none" else [])  # and not those whose steps are halved
+    monkeypatch.setattr("evenhand.kernels.flow.gradient_flow.WORTH", 10**9)
+    slope = CallableGradient(net.outputs, lambda X: net.pullback(X)[1](np.ones((len(X), 1))), link="logit")
+    plain = audit(model=slope, **kind)
+    for name in ("displacement_error_largest", "displacement_error_median", "mean_ratio_halved"):
+        one, two = (result.evidence[0].map.flow_error[name] for result in (quick, plain))
+        assert one == pytest.approx(two, rel=1e-6)
 
 
 @pytest.mark.parametrize("decimals", [1, 17])  # with ties in the first column, and without

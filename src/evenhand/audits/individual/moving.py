@@ -37,8 +37,8 @@ from evenhand.similarity.metric import FairMetric
 
 # Rows that are moved together in runs of steps, and numbers that these may have.
 RUNS_TILE, RUNS_NUMBERS = 16384, 1_000_000
-# Numbers that units may see of rows moved together through their pieces; people who are moved sooner by single steps.
-PIECES_NUMBERS, FEW = 2_000_000, 256
+# Numbers that units may see of rows moved together through their pieces.
+PIECES_NUMBERS = 2_000_000
 
 Progress = Callable[[int, int], None]
 
@@ -89,7 +89,14 @@ def check_step(form: QuadraticForm, options: MapOptions) -> float:
 
 
 def move(
-    people: People, index: IntArray, metric: FairMetric, box: Box, options: MapOptions, progress: Progress | None = None
+    people: People,
+    index: IntArray,
+    metric: FairMetric,
+    box: Box,
+    options: MapOptions,
+    progress: Progress | None = None,
+    *,
+    few: bool = False,
 ) -> Moved:
     """Move people by the chosen map.
 
@@ -107,6 +114,9 @@ def move(
         How.
     progress : callable, optional
         Called with people done and people in all.
+    few : bool, default False
+        Whether they are so few that single steps through a network with kinks take less time than finding out where
+        several can be made at once. They are then made in double precision.
 
     Returns
     -------
@@ -118,7 +128,6 @@ def move(
     network = view.network
     if network is None:
         raise UsageError("This model has no gradient; use `method='search'`.")
-    kind = precision(network)
 
     def gradient(at: FloatArray, rows: IntArray) -> FloatArray:
         out, pull = network.pullback(at)
@@ -127,6 +136,11 @@ def move(
     def look(out: FloatArray, rows: IntArray) -> FloatArray:
         return np.column_stack([view.loss.log_value(out, y[rows]), view.loss.wrong(out, y[rows])])
 
+    # Two outputs count by their difference only where they are log-odds.
+    pieces = None if isinstance(view.loss, ProbabilityLoss) else as_pieces(network, view.loss.slope, y, look)
+    runs = _runs(view, X, y, look)
+    single = few and options.method == "euler" and (pieces is not None or runs is not None)
+    kind = np.float64 if single else precision(network)
     flow = Flow(
         gradient=gradient,
         form=metric.form.astype(kind),
@@ -135,16 +149,10 @@ def move(
         keep=None if options.limit == "none" else box.keep,
     )
     tile = _tile(view, options)
-    # Two outputs count by their difference only where they are log-odds.
-    pieces = None if isinstance(view.loss, ProbabilityLoss) else as_pieces(network, view.loss.slope, y, look)
-    steps = step_sizes(options.step, options.steps, options.schedule)
-    runs = _runs(view, X, y, look)
-    marks = checkpoints(options.steps)
-    method: Euler | Adaptive = Euler(steps, marks, pieces, strides=True, runs=runs)
+    steps, marks = step_sizes(options.step, options.steps, options.schedule), checkpoints(options.steps)
+    method: Euler | Adaptive = Euler(steps, marks) if single else Euler(steps, marks, pieces, strides=True, runs=runs)
     if options.method == "adaptive":
         method = Adaptive(method.clock, options.flow_tolerance)
-    elif pieces is not None and flow.keep is None and len(X) <= FEW:
-        method = Euler(steps, marks)
     elif pieces is not None and options.batch_rows is None and flow.keep is None:
         tile = max(TILE, min(PIECES_TILE, PIECES_NUMBERS // len(pieces.network.weights[-1])))
     elif runs is not None and options.batch_rows is None:
@@ -250,7 +258,7 @@ def euler_errors(
     dict
         People used, largest and median displacement error, and change of the mean ratio.
     """
-    fine = move(people, index, metric, box, _refined(options))
+    fine = move(people, index, metric, box, _refined(options), few=True)
     gap = np.linalg.norm(coarse.end[index] - fine.end, axis=1)
     ratio = [np.exp(np.minimum(r, 700.0)).mean() for r in (coarse.log_ratio()[index], fine.log_ratio())]
     return {
