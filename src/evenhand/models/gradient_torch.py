@@ -15,9 +15,8 @@ from evenhand.errors import UsageError
 from evenhand.models.gradient import CallableGradient, GradientModel, Pull
 from evenhand.models.torch_layers import Layers, read_layers
 
-# Autograd has a fixed cost per call, so its tiles are larger than those of plain matrices; beyond some thousand rows it
-# spends more time on fresh memory than on arithmetic.
-TORCH_TILE = 2048
+# Autograd has a fixed cost per call, so its tiles are larger than those of plain matrices.
+TORCH_TILE = 16384
 # Rows for which a module is watched, and for which what was seen is compared with its own answers.
 WATCHED, CHECKED = 5, 256
 # What may stand at the end of a stack of layers, given what its outputs are: (link, end).
