@@ -140,7 +140,8 @@ def move(
     pieces = None if isinstance(view.loss, ProbabilityLoss) else as_pieces(network, view.loss.slope, y, look)
     runs = _runs(view, X, y, look)
     single = few and options.method == "euler" and (pieces is not None or runs is not None)
-    kind = np.float64 if single else precision(network)
+    own = precision(network)
+    kind = np.float64 if single else own
     flow = Flow(
         gradient=gradient,
         form=metric.form.astype(kind),
@@ -174,7 +175,7 @@ def move(
         done = follow_held(X, held, method, Tiles(size=size, progress=progress))
     else:
         done = follow(
-            X.astype(kind, copy=False),
+            X.astype(own, copy=False).astype(kind, copy=False),  # a few people start where all others do
             flow,
             method,
             observe=lambda at, rows: look(network.outputs(at), rows),
