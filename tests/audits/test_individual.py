@@ -15,8 +15,10 @@ from sklearn.linear_model import LogisticRegression
 import evenhand as eh
 from evenhand.audits.individual import audit_individual
 from evenhand.audits.individual.moving import checkpoints
+from evenhand.audits.individual.people import _units
 from evenhand.errors import DataError, UsageError
 from evenhand.kernels.flow.perceptron import Perceptron
+from evenhand.kernels.flow.rectifier_pieces import Pieces
 from evenhand.models.gradient import CallableGradient, GradientModel
 from evenhand.similarity import Discounted, ExpertMatrix, MatchedPairs, SensitiveSubspace
 
@@ -539,6 +541,35 @@ def test_networks_with_a_shortcut_are_moved_as_by_their_gradient_alone(monkeypat
         kind = {"similarity": ["x0"], "step": 0.005, "clip": 0.05 if link == "probability" else 0.0}
         for one, two in zip(audit(data, model=quick, **kind), audit(data, model=slow, **kind), strict=True):
             assert one.estimate == pytest.approx(two.estimate, rel=1e-9)
+
+
+@pytest.mark.parametrize("limit", ["none", "range"])
+def test_halved_steps_of_a_few_people_are_made_one_by_one(limit, monkeypatch):
+    rng = np.random.default_rng(4)
+    net = Perceptron(
+        weights=(rng.normal(size=(3, 8)), rng.normal(size=(8, 1))), biases=(rng.normal(size=8), np.full(1, 0.5))
+    )
+    asked = []
+    monkeypatch.setattr(Pieces, "follow", lambda *a, own=Pieces.follow: asked.append(a[1].size) or own(*a))
+    kind = {"similarity": ["x0"], "limit": limit}
+    quick = audit(model=GradientModel(network=net, link="logit"), **kind)
+    assert asked == ([N] if limit == "none" else [])  # and not those whose steps are halved
+    monkeypatch.setattr("evenhand.kernels.flow.gradient_flow.WORTH", 10**9)
+    slope = CallableGradient(net.outputs, lambda X: net.pullback(X)[1](np.ones((len(X), 1))), link="logit")
+    plain = audit(model=slope, **kind)
+    for name in ("displacement_error_largest", "displacement_error_median", "mean_ratio_halved"):
+        one, two = (result.evidence[0].map.flow_error[name] for result in (quick, plain))
+        assert one == pytest.approx(two, rel=1e-6)
+
+
+@pytest.mark.parametrize("decimals", [1, 17])  # with ties in the first column, and without
+def test_equal_people_are_one_in_the_order_of_their_inputs(decimals):
+    key = np.random.default_rng(0).normal(size=(200, 2)).round(decimals)
+    key = np.concatenate([key, key[:0] if decimals > 1 else key[:50]])
+    units, place = _units(key)
+    expected, where = np.unique(key, axis=0, return_inverse=True)
+    np.testing.assert_array_equal(units, expected)
+    np.testing.assert_array_equal(place, where.reshape(-1))
 
 
 def test_discounted_directions_by_array():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -76,16 +76,16 @@ class TorchGradient:
         """Return the outputs, and the map from output slopes to input gradients."""
         import torch
 
-        with torch.inference_mode(False), torch.enable_grad(), _evaluating(self.module):
+        with _recording(), _evaluating(self.module):
             x = self.tensor(X).requires_grad_(True)
             out = self.module(x)
             out = out if out.ndim == 2 else out.reshape(X.shape[0], -1)
-        values = self._array(out.detach())
+        values = self._array(out)
 
         def pull(slope: FloatArray) -> FloatArray:
             if not out.requires_grad:  # an output that does not depend on the inputs
                 return np.zeros_like(X)
-            with torch.inference_mode(False), torch.enable_grad():
+            with _recording():
                 cotangent = torch.from_numpy(np.ascontiguousarray(slope)).to(dtype=out.dtype, device=out.device)
                 # As a sum: for slopes handed over beside the outputs torch imports its symbolic mathematics.
                 (g,) = torch.autograd.grad((out * cotangent).sum(), x, allow_unused=True)
@@ -99,8 +99,8 @@ class TorchGradient:
 
         like = next(self.module.parameters(), None)
         dtype, device = (torch.float32, "cpu") if like is None else (like.dtype, like.device)
-        # A copy: the flow goes on moving X while autograd still needs the old values.
-        return torch.tensor(X, dtype=dtype, device=device)
+        # A copy, made by numpy in less time: the flow goes on moving X while autograd still needs the old values.
+        return torch.from_numpy(np.array(X)).to(dtype=dtype, device=device)
 
     @staticmethod
     def _array(tensor: Any) -> FloatArray:
@@ -232,6 +232,18 @@ def _hooked(part: Any) -> bool:
 def _like_probabilities(out: FloatArray) -> bool:
     inside = bool(((out >= 0) & (out <= 1)).all())
     return inside and (out.shape[1] == 1 or bool(np.allclose(out.sum(axis=1), 1.0, atol=1e-4)))
+
+
+def _recording() -> AbstractContextManager[Any]:
+    """Let autograd record, also where the caller has switched that off; switching takes longer than looking."""
+    import torch
+
+    if torch.is_grad_enabled() and not torch.is_inference_mode_enabled():
+        return nullcontext()
+    stack = ExitStack()
+    stack.enter_context(torch.inference_mode(False))
+    stack.enter_context(torch.enable_grad())
+    return stack
 
 
 @contextmanager

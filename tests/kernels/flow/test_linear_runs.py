@@ -74,6 +74,11 @@ def test_positions_are_those_of_single_steps(sizes, penalty, step):
     assert np.abs(plain.end - X).max() > 0.1
 
 
+def test_rows_that_meet_no_kink_are_asked_about_a_few_times():
+    X, y = np.random.default_rng(2).normal(size=(50, 6)), np.arange(50) % 2.0
+    assert both_ways(network(6, 1), X, y)[2] <= 11  # runs end at marks
+
+
 def test_a_kink_that_is_crossed_in_every_step_is_followed():
     """At a ridge single steps go to and fro; runs must do the same."""
     net = Perceptron(

@@ -76,6 +76,26 @@ def test_decaying_steps():
     same(*both(network(2.0), LogitLoss(), LABELS, penalty=100.0, steps=step_sizes(0.009, 150, "decay")))
 
 
+def test_kinks_just_before_a_step_are_noticed():
+    """Bounds are found in single precision; a unit that switched by less than that must not be missed."""
+    after = np.arange(1, 100)  # steps after which a row is past the kink by a billionth
+    X = np.column_stack([1e-9 - 0.01 * after, np.zeros(after.size)])
+    net = Perceptron(
+        weights=(np.array([[-1.0, 2.0], [0.0, 0.0]]), np.ones((2, 1))), biases=(np.array([0.0, 100.0]), np.zeros(1))
+    )
+    y, loss = np.zeros(after.size), AbsoluteLoss()
+
+    def gradient(at, rows):
+        out, pull = net.pullback(at)
+        return pull(loss.slope(out, y[rows]))
+
+    flow = Flow(gradient=gradient, form=QuadraticForm(basis=np.array([[1.0], [0.0]])), penalty=50.0)
+    pieces = as_pieces(net, loss.slope, y, lambda out, rows: out)
+    plain, quick = (follow(X, flow, Euler(step_sizes(0.01, 100), [100], way)).end for way in (None, pieces))
+    np.testing.assert_allclose(quick, plain, atol=1e-11)
+    assert (plain[:-1, 0] - X[:-1, 0] > 1.005).all()  # all but the last have gone on faster behind the kink
+
+
 def test_few_anchors_where_units_hardly_switch_and_giving_up_where_they_always_do(monkeypatch):
     anchors = []
     renew = rectifier_pieces._Bounded.renew

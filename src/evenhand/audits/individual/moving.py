@@ -37,6 +37,8 @@ from evenhand.similarity.metric import FairMetric
 
 # Rows that are moved together in runs of steps, and numbers that these may have.
 RUNS_TILE, RUNS_NUMBERS = 16384, 1_000_000
+# Numbers that units may see of rows moved together through their pieces.
+PIECES_NUMBERS = 2_000_000
 
 Progress = Callable[[int, int], None]
 
@@ -87,7 +89,14 @@ def check_step(form: QuadraticForm, options: MapOptions) -> float:
 
 
 def move(
-    people: People, index: IntArray, metric: FairMetric, box: Box, options: MapOptions, progress: Progress | None = None
+    people: People,
+    index: IntArray,
+    metric: FairMetric,
+    box: Box,
+    options: MapOptions,
+    progress: Progress | None = None,
+    *,
+    few: bool = False,
 ) -> Moved:
     """Move people by the chosen map.
 
@@ -105,6 +114,9 @@ def move(
         How.
     progress : callable, optional
         Called with people done and people in all.
+    few : bool, default False
+        Whether they are so few that single steps through a network with kinks take less time than finding out where
+        several can be made at once. They are then made in double precision.
 
     Returns
     -------
@@ -116,7 +128,6 @@ def move(
     network = view.network
     if network is None:
         raise UsageError("This model has no gradient; use `method='search'`.")
-    kind = precision(network)
 
     def gradient(at: FloatArray, rows: IntArray) -> FloatArray:
         out, pull = network.pullback(at)
@@ -125,6 +136,12 @@ def move(
     def look(out: FloatArray, rows: IntArray) -> FloatArray:
         return np.column_stack([view.loss.log_value(out, y[rows]), view.loss.wrong(out, y[rows])])
 
+    # Two outputs count by their difference only where they are log-odds.
+    pieces = None if isinstance(view.loss, ProbabilityLoss) else as_pieces(network, view.loss.slope, y, look)
+    runs = _runs(view, X, y, look)
+    single = few and options.method == "euler" and (pieces is not None or runs is not None)
+    own = precision(network)
+    kind = np.float64 if single else own
     flow = Flow(
         gradient=gradient,
         form=metric.form.astype(kind),
@@ -133,15 +150,12 @@ def move(
         keep=None if options.limit == "none" else box.keep,
     )
     tile = _tile(view, options)
-    # Two outputs count by their difference only where they are log-odds.
-    pieces = None if isinstance(view.loss, ProbabilityLoss) else as_pieces(network, view.loss.slope, y, look)
-    steps = step_sizes(options.step, options.steps, options.schedule)
-    runs = _runs(view, X, y, look)
-    method: Euler | Adaptive = Euler(steps, checkpoints(options.steps), pieces, strides=True, runs=runs)
+    steps, marks = step_sizes(options.step, options.steps, options.schedule), checkpoints(options.steps)
+    method: Euler | Adaptive = Euler(steps, marks) if single else Euler(steps, marks, pieces, strides=True, runs=runs)
     if options.method == "adaptive":
         method = Adaptive(method.clock, options.flow_tolerance)
     elif pieces is not None and options.batch_rows is None and flow.keep is None:
-        tile = PIECES_TILE
+        tile = max(TILE, min(PIECES_TILE, PIECES_NUMBERS // len(pieces.network.weights[-1])))
     elif runs is not None and options.batch_rows is None:
         tile = max(TILE, min(RUNS_TILE, RUNS_NUMBERS // X.shape[1]))
     if isinstance(method, Euler) and isinstance(network, Perceptron) and _is_held_linear(network, metric, box, options):
@@ -161,7 +175,7 @@ def move(
         done = follow_held(X, held, method, Tiles(size=size, progress=progress))
     else:
         done = follow(
-            X.astype(kind, copy=False),
+            X.astype(own, copy=False).astype(kind, copy=False),  # a few people start where all others do
             flow,
             method,
             observe=lambda at, rows: look(network.outputs(at), rows),
@@ -245,7 +259,7 @@ def euler_errors(
     dict
         People used, largest and median displacement error, and change of the mean ratio.
     """
-    fine = move(people, index, metric, box, _refined(options))
+    fine = move(people, index, metric, box, _refined(options), few=True)
     gap = np.linalg.norm(coarse.end[index] - fine.end, axis=1)
     ratio = [np.exp(np.minimum(r, 700.0)).mean() for r in (coarse.log_ratio()[index], fine.log_ratio())]
     return {

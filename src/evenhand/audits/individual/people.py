@@ -105,10 +105,21 @@ def _distinct(data: AuditData, view: ModelView, y: FloatArray) -> tuple[MetricRo
         bad = int((~np.isfinite(raw)).any(axis=1).sum())
         raise DataError(f"{bad} rows have a missing or infinite model input. Drop them, or impute inside the pipeline.")
     key = [raw, y[:, None]] + ([] if data.weight is None else [data.weight[:, None]])
-    units, place = np.unique(np.hstack(key), axis=0, return_inverse=True)
+    units, place = _units(np.hstack(key))
     p = raw.shape[1]
-    rows = _counted(data, units[:, :p], place.reshape(-1), view.space)
+    rows = _counted(data, units[:, :p], place, view.space)
     return rows, units[:, p], None if data.weight is None else units[:, p + 1]
+
+
+def _units(key: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Return the distinct rows in order, and the place of each row among them."""
+    order = np.argsort(key[:, 0], kind="stable")
+    if (np.diff(key[order, 0]) > 0).all():  # the first column tells them apart: no other needs to be looked at
+        place = np.empty_like(order)
+        place[order] = np.arange(order.size)
+        return key[order], place
+    units, place = np.unique(key, axis=0, return_inverse=True)
+    return units, place.reshape(-1)
 
 
 def same_space(people: People, data: AuditData) -> MetricRows:
@@ -127,8 +138,8 @@ def same_space(people: People, data: AuditData) -> MetricRows:
     """
     if not data.features:
         raise DataError("The rows for the fair metric have no features. Name them with `features=`.")
-    X, place = np.unique(people.view.space.encode(data.features) + 0.0, axis=0, return_inverse=True)
-    return _counted(data, X, place.reshape(-1), people.view.space)
+    X, place = _units(people.view.space.encode(data.features) + 0.0)
+    return _counted(data, X, place, people.view.space)
 
 
 def content_marks(rows: FloatArray) -> IntArray:
@@ -181,7 +192,8 @@ def _in_units(
     spread = np.sqrt(count @ (raw - center) ** 2 / total)
     number = np.array([i.category is None for i in view.space.inputs])
     # Two values are a yes or no: their spread says how common the yes is, not in which unit it is measured.
-    number &= np.array([np.unique(column[:3000]).size > 2 or np.unique(column).size > 2 for column in raw.T])
+    lowest, highest = raw.min(axis=0), raw.max(axis=0)
+    number &= ~((lowest == raw) | (highest == raw)).all(axis=0)
     uneven = number & (spread > 0) & ((spread > SPREAD) | (spread < 1 / SPREAD))
     if scale == "none" or (scale == "auto" and not uneven.any()):
         return view, raw, ()

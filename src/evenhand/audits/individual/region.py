@@ -125,7 +125,8 @@ def observed_box(rows: MetricRows, metric: FairMetric, moved: MetricRows, limit:
     X = rows.X[rows.count > 0]
     directions, reach = _directions(metric, moved, limit)
     at = X @ directions
-    two = np.array([np.unique(column).size <= 2 for column in X.T])
+    lowest, highest = X.min(axis=0), X.max(axis=0)
+    two = ((lowest == X) | (highest == X)).all(axis=0)
     category = np.array([i.category is not None for i in rows.space.inputs])
     held = np.any([np.zeros(X.shape[1]), *(p.direction for p in metric.parts if p.column)], axis=0)
     blocks = rows.space.blocks
@@ -134,9 +135,9 @@ def observed_box(rows: MetricRows, metric: FairMetric, moved: MetricRows, limit:
         low=at.min(axis=0),
         high=at.max(axis=0),
         reach=reach,
-        column_low=np.where(category, 0.0, X.min(axis=0)),
-        column_high=np.where(category, 1.0, X.max(axis=0)),
-        slack=np.where(two | category, 0.5 * np.where(category, 1.0, np.ptp(X, axis=0)), 0.0),
+        column_low=np.where(category, 0.0, lowest),
+        column_high=np.where(category, 1.0, highest),
+        slack=np.where(two | category, 0.5 * np.where(category, 1.0, highest - lowest), 0.0),
         two_values=two & ~category,
         blocks=blocks,
         shares=tuple(b for b in blocks if held[b].all() and np.allclose(X[:, b].sum(axis=1), 1.0)),

@@ -64,9 +64,12 @@ class Anchors:
         alpha, beta, gamma = (
             number[some, None].astype(self.b.dtype, copy=False) for number in (self.alpha, self.beta, self.gamma)
         )
-        a = self.a[some] + alpha * self.Dq[some]
-        b = gamma * self.b[some]
-        b += beta * self.DP[some]
+        a, b, Dq, DP = (_rows(array, some) for array in (self.a, self.b, self.Dq, self.DP))
+        Dq *= alpha
+        DP *= beta
+        b *= gamma
+        a += Dq
+        b += DP
         return a, b
 
     def put(
@@ -86,3 +89,8 @@ class Anchors:
         self.across[some] = np.einsum("ij,ij->i", DP, DP)
         self.back[some] = np.einsum("ij,ij->i", DP, b)
         return Dq, DP
+
+
+def _rows(array: FloatArray, some: IntArray | slice) -> FloatArray:
+    """Return a copy of some rows; `take` needs half the time of an index in brackets."""
+    return array[some].copy() if isinstance(some, slice) else array.take(some, axis=0)

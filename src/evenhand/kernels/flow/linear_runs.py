@@ -22,9 +22,12 @@ Slope = Callable[[FloatArray, FloatArray], FloatArray]
 Look = Callable[[FloatArray, IntArray], FloatArray]
 Inside = Callable[[FloatArray, IntArray], BoolArray]
 
-# The longest run; single steps made where a kink must be near; runs that a row may try besides one for each eight steps
-# (rows at a kink that they cross in every step are better left to single steps).
-LONGEST, NEAR, TRIES = 16, 2, 16
+# The longest run, and how much longer a run may be than the one before it: of a row that has met no kink yet, and of
+# one that has, for which the next may be near.
+LONGEST, GROWTH = np.array([32, 16]), np.array([4, 2])
+# Single steps made where a kink must be near; runs that a row may try besides one for each eight steps (rows at a kink
+# that they cross in every step are better left to single steps).
+NEAR, TRIES = 2, 16
 # The share of rows with another gradient a small step on above which a network is taken not to be linear in pieces.
 MOST = 0.5
 
@@ -97,6 +100,7 @@ class _Run:
         turn = 2.4 * np.arange(p)
         self.tell = np.column_stack([np.cos(turn), np.sin(turn)]).astype(at.origin.dtype)
         self.step, self.length, self.lost = np.zeros(n, dtype=int), np.ones(n, dtype=int), np.zeros(n, dtype=bool)
+        self.kinks = np.zeros(n, dtype=int)  # 1 for rows that have met a kink
         self.near_kink = np.zeros(n, dtype=int)  # single steps still to be made because a kink must be near
         self.stops = np.array([min([m for m in marks if m > k], default=len(steps)) for k in range(len(steps) + 1)])
         self.place = np.full(len(steps) + 1, -1)
@@ -126,13 +130,16 @@ class _Run:
         if new.size:
             self.told[some[new]] = told[new]
             at.put(some[new], at.moved(some[new]), output[new], D[new])
+        self.kinks[some[~same]] = 1
         far = np.flatnonzero(~same & ~single)
         if far.size:
             self._take_back(some[far], count[far], [b[far] for b in before], (output[far], expected[far], D[far]))
         kept = np.flatnonzero(same | single)
         self._arrive(some[kept], self.step[some[kept]] + count[kept], output[kept], inside(X[kept], some[kept]))
         on = some[same]
-        self.length[on] = np.where(self.near_kink[on] > 0, 1, np.minimum(2 * count[same], LONGEST))
+        met = self.kinks[on]
+        longer = np.minimum(GROWTH[met] * count[same], LONGEST[met])
+        self.length[on] = np.where(self.near_kink[on] > 0, 1, longer)
         self.near_kink[on] -= 1
         # Behind a kink the pull across Q changes at once: the next step is looked at by itself.
         self.length[some[new]], self.near_kink[some[new]] = 1, 0
@@ -142,10 +149,24 @@ class _Run:
 
     def _walk(self, some: IntArray, count: IntArray) -> None:
         """Make so many steps with each row; counts fall."""
+        at, y, first = self.at, self.y[some], self.step[some]
+        alpha, beta, gamma = self._numbers(some)
+        start, along, across, back = at.start[some], at.along[some], at.across[some], at.back[some]
+        start -= back
         for k in range(count[0]):
-            part = some[: np.searchsorted(-count, -k)]
-            c = self.runs.slope(self.at.output(part)[:, None], self.y[part])[:, 0]
-            self.at.step(c, self.steps[self.step[part] + k], part)
+            part = slice(0, int(np.searchsorted(-count, -k)))
+            output = alpha[part] * along[part]
+            output += beta[part] * across[part]
+            output += gamma[part] * back[part]
+            output += start[part]
+            size = self.steps[first[part] + k]
+            left = 1.0 - 2.0 * at.penalty * size
+            size *= self.runs.slope(output[:, None], y[part])[:, 0]
+            alpha[part] += size
+            beta[part] *= left
+            beta[part] += size
+            gamma[part] *= left
+        at.alpha[some], at.beta[some], at.gamma[some] = alpha, beta, gamma
 
     def _take_back(
         self, some: IntArray, count: IntArray, before: list[FloatArray],

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenhand.arrays import FloatArray, IntArray
 from evenhand.kernels.flow.anchors import Anchors
@@ -23,14 +24,15 @@ Look = Callable[[FloatArray, IntArray], FloatArray]
 # Steps for which the pull back to the start is bounded at an anchor; the change of c allowed until the next one; and
 # the share of a unit's room that this change may take.
 AHEAD, CHANGE, SHARE = 16, 0.3, 0.25
-# Steps in a row with a new anchor after which bounds are looked for at every so many steps only.
-BUSY = 4
 # A new anchor costs about as much as five single steps.
 OFTEN = 0.2
 # Rows worked on together: a step costs some twenty calls whatever their number.
 TILE = 16384
 # Rows whose anchors are renewed together: what is known of their units stays in the second-level cache.
 RENEWED = 512
+# Bounds are found in single precision, in half the time, and moved to the safe side by what rounding may have done:
+# this share of the sizes that go into a product, for each term of it and a few more.
+ROUNDING, TERMS = float(np.finfo(np.float32).eps), 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,18 +69,12 @@ class Pieces:
         at = _Bounded(self.network, basis, penalty, origin)
         seen: list[FloatArray] = []
         renewed = 0
-        busy = np.zeros(rows.size, dtype=int)  # steps in a row after which a unit had switched
         for k in range(len(steps) + 1):
             stale = at.stale()
-            again = busy[stale] + 1
-            busy[:] = 0
-            busy[stale] = again
-            # Who goes to and fro over a kink will need another anchor after the next step as well.
-            short = (again > BUSY) & (k % BUSY > 0)
-            for part, ahead in ((stale[~short], steps[k : k + AHEAD]), (stale[short], steps[:0])):
-                for low in range(0, part.size, RENEWED):
-                    some = part[low : low + RENEWED]
-                    at.renew(some, lambda out, some: self.slope(out[:, None], y[some])[:, 0], ahead)
+            ahead = _Ahead.of(steps[k : k + AHEAD], penalty)
+            for low in range(0, stale.size, RENEWED):
+                some = stale[low : low + RENEWED]
+                at.renew(some, lambda out, some: self.slope(out[:, None], y[some])[:, 0], ahead)
             renewed += stale.size
             output = at.output()
             if k in marks:
@@ -91,14 +87,34 @@ class Pieces:
         return at.position(slice(None)), seen, k
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ahead:
+    """The next steps."""
+
+    size: float  # the length of the next
+    total: float  # the length of all
+    gamma: FloatArray  # (steps,): what is left of a way across Q after each
+
+    @classmethod
+    def of(cls, steps: FloatArray, penalty: float) -> _Ahead | None:
+        if not steps.size:
+            return None
+        left = np.asarray(np.cumprod(1.0 - 2.0 * penalty * steps), dtype=np.float64)
+        return cls(float(steps[0]), float(steps.sum()), left)
+
+
 class _Bounded(Anchors):
     """Anchors with bounds on the numbers that say where rows are."""
 
     def __init__(self, network: Perceptron, Q: FloatArray, penalty: float, origin: FloatArray) -> None:
         super().__init__(Q, penalty, origin)
-        n = len(origin)
+        n, first = len(origin), network.weights[0]
         self.network, self.hidden = network, len(network.weights) == 2
-        self.seen_by = Q.T @ network.weights[0]  # what the units see of the free directions
+        self.seen_by = Q.T @ first  # what the units see of the free directions
+        if self.hidden:
+            self.at_start = origin @ first + network.biases[0]  # (rows, units): what they see where rows start
+            self.single = first.astype(np.float32), self.seen_by.astype(np.float32)
+            self.rounding = ROUNDING * (len(first) + TERMS) * float(np.linalg.norm(first, axis=0).max(initial=0.0))
         # A row may go on while each number lies between two bounds: alpha, gamma - 1, and what beta is beyond
         # (1 - gamma) rest. At first nothing is allowed: every row wants an anchor.
         self.rest = np.zeros(n)
@@ -118,73 +134,85 @@ class _Bounded(Anchors):
         good &= np.abs(lag) <= self.beta_room
         return np.flatnonzero(~good)
 
-    def renew(self, some: IntArray, push: Callable[[FloatArray, IntArray], FloatArray], steps: FloatArray) -> None:
-        """Put the anchor of some rows where they are now."""
-        weights = self.network.weights
-        a, b = self.moved(some)
-        X = a @ self.Q.T
-        X += b
-        X += self.origin[some]
+    def renew(self, some: IntArray, push: Callable[[FloatArray, IntArray], FloatArray], ahead: _Ahead | None) -> None:
+        """Put the anchor of some rows where they are now; without steps ahead it holds for the next one only."""
+        weights, biases = self.network.weights, self.network.biases
         last = weights[-1][:, 0]
-        if self.hidden:
-            z = X @ weights[0]
-            z += self.network.biases[0]
-            on = (z > 0) * last
-            Dq, DP = self.put(some, (a, b), np.einsum("ij,ij->i", z, on) + self.network.biases[1], on @ weights[0].T)
-        else:
-            self.put(some, (a, b), X @ last + self.network.biases[0], np.broadcast_to(last, X.shape))
-        if self.hidden and not steps.size:  # holds where it is: for one step
-            self.alpha_low[some], self.alpha_high[some] = 1.0, 0.0
-        elif self.hidden:
-            self._bound(some, z, (Dq, DP, b), push(self.start[some], some), steps)
-        else:
+        a, b = self.moved(some)
+        if not self.hidden:
+            output = (self.origin[some] + b + a @ self.Q.T) @ last + biases[0]
+            self.put(some, (a, b), output, np.broadcast_to(last, b.shape))
             self.alpha_low[some] = self.gamma_low[some] = -np.inf
             self.alpha_high[some] = self.gamma_high[some] = self.beta_room[some] = np.inf
+            return
+        pulled = b @ weights[0]
+        z = self.at_start.take(some, axis=0)
+        z += pulled
+        z += a @ self.seen_by
+        on = (z > 0) * last
+        output = np.einsum("ij,ij->i", z, on)
+        output += biases[1]
+        D = on @ weights[0].T
+        Dq, DP = self.put(some, (a, b), output, D)
+        if ahead is None:
+            self.alpha_low[some], self.alpha_high[some] = 1.0, 0.0
+        else:
+            # What is too large for single precision leaves no room.
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                self._bound(some, (z, pulled), (Dq, DP, b), push(self.start[some], some), ahead)
 
     def _bound(
-        self, some: IntArray, z: FloatArray, way: tuple[FloatArray, FloatArray, FloatArray], c: FloatArray,
-        steps: FloatArray,
+        self, some: IntArray, units: tuple[FloatArray, FloatArray], way: tuple[FloatArray, FloatArray, FloatArray],
+        c: FloatArray, ahead: _Ahead,
     ) -> None:  # fmt: skip
-        """Say how far rows with unit inputs z and slope c may go before a unit can have switched.
+        """Say how far rows with slope c may go before a unit can have switched.
 
-        The way is D along Q, D across Q, and b. What the next step does is known; what may come after it is bounded.
+        Of the units, what they see and the part of b in it; the way is D along Q, D across Q, and b. What the next step
+        does is known; what may come after it is bounded.
         """
-        Dq, DP, b = way
-        first, push = self.network.weights[0], steps[0] * c
+        z, lag = (seen.astype(np.float32) for seen in units)
+        (Dq, DP, b), (first, seen_by), push = way, self.single, ahead.size * c
         # b moves towards rest * DP, where pull and push are even; near there neither term below is large.
         rest = c / (2.0 * self.penalty) if self.penalty else np.zeros_like(c)
-        gamma = np.cumprod(1.0 - 2.0 * self.penalty * steps)
-        side = np.where(z > 0, 1.0, -1.0)
-        lag = (b - rest[:, None] * DP) @ first
-        nearer = (-push[:, None] * Dq) @ self.seen_by
-        room = (gamma[0] - 1.0) * lag  # how far the inputs are from zero after the next step
-        room += z
+        widest = CHANGE * np.abs(rest) if self.penalty else np.abs(c) * ahead.total
+        free, across = np.abs(push) * np.sqrt(self.along[some]), np.sqrt(self.across[some])
+        size = np.sqrt(np.einsum("ij,ij->i", b, b)) + (np.abs(rest) + widest) * across + free
+
+        def column(numbers: FloatArray) -> NDArray[np.float32]:
+            return numbers.astype(np.float32)[:, None]
+
+        held = DP.astype(np.float32) @ first
+        lag -= column(rest) * held
+        nearer = (-push[:, None] * Dq).astype(np.float32) @ seen_by
+        side = np.sign(z)
+        room = z  # how far the inputs are from zero after the next step
+        room += np.float32(ahead.gamma[0] - 1.0) * lag
         room -= nearer
         room *= side
-        later = gamma - gamma[0]
+        later = ahead.gamma - ahead.gamma[0]
         if later.any():
             lag *= side
-            worst = later.min() * lag
-            lag *= later.max()
+            worst = np.float32(later.min()) * lag
+            lag *= np.float32(later.max())
             room += np.minimum(worst, lag, out=worst)
+        room -= column(self.rounding * size)
         nearer *= side
         np.maximum(nearer, 0.0, out=nearer)
-        held = DP @ first
+        nearer += column(self.rounding * free)
         np.abs(held, out=held)
-        widest = CHANGE * np.abs(rest) if self.penalty else np.abs(c) * float(steps.sum())
-        with np.errstate(divide="ignore", invalid="ignore"):
-            beta_room = np.minimum(SHARE * np.divide(room, held, out=lag).min(axis=1), widest)
-            held *= beta_room[:, None]
-            room -= held
-            far = np.divide(room, nearer, out=nearer).min(axis=1)  # in steps as long as the next
-            far = np.minimum(far, 1e9) * (1.0 - 1e-9)
+        held += column(self.rounding * across)
+        beta_room = np.minimum(SHARE * np.divide(room, held, out=lag).min(axis=1), widest)
+        held *= column(beta_room)
+        room -= held
+        far = np.divide(room, nearer, out=nearer).min(axis=1)  # in steps as long as the next
+        far = np.minimum(far, 1e9) * (1.0 - 8 * ROUNDING)
         good = (beta_room > 0) & (far > 0)
         near, end = push * (1.0 - 1e-9), push + push * far
         # An anchor without room holds where it is: for one step.
         self.alpha_low[some] = np.where(good, np.minimum(near, end), 1.0)
         self.alpha_high[some] = np.where(good, np.maximum(near, end), 0.0)
-        self.gamma_low[some] = gamma.min() - 1.0 - 1e-12
-        self.gamma_high[some] = gamma.max() - 1.0 + 1e-12
+        self.gamma_low[some] = ahead.gamma.min() - 1.0 - 1e-12
+        self.gamma_high[some] = ahead.gamma.max() - 1.0 + 1e-12
         self.rest[some], self.beta_room[some] = rest, np.where(good, beta_room, 0.0)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -65,7 +66,8 @@ class Strides:
         if 0 in marks:
             seen[0] = first
         for longest in LONGEST:
-            done, X = self._tried(origin, rows, steps, seen, (marks, anchors(len(steps), marks, longest)))
+            plan = planned(tuple(steps.tolist()), tuple(marks), longest, self.penalty)
+            done, X = self._tried(origin, rows, seen, (marks, plan))
             end[done], made[done] = X, True
             rows = np.flatnonzero(~made)
             if not rows.size:
@@ -76,54 +78,83 @@ class Strides:
         self,
         origin: FloatArray,
         rows: IntArray,
-        steps: FloatArray,
         seen: FloatArray,
-        plan: tuple[Sequence[int], Sequence[int]],
+        plan: tuple[Sequence[int], Sequence[Stride]],
     ) -> tuple[IntArray, FloatArray]:
         """Follow rows from anchor to anchor; return those for which every stride held, and where they are."""
-        marks, stops = plan
+        marks, strides = plan
         X = origin[rows]
-        history = [(0, self.gradient(X, rows))]
-        for here, there in pairwise(stops):
-            known = [k for k, _ in history]
-            guess = self._moved(X, origin[rows], history, stride(known, here, there, steps, self.penalty))
-            slope = self.gradient(guess, rows)
-            history = [*history[-(ANCHORS - 1) :], (there, slope)]
-            known = [k for k, _ in history]
-            X = self._moved(X, origin[rows], history, stride(known, here, there, steps, self.penalty))
-            good = self.inside(X, rows)
-            if there - here > 1:
+        d = np.zeros_like(X)
+        history = [self._slope(X, rows)]
+        for stride in strides:
+            guess = self._moved(d, history, stride.behind)
+            guess += origin[rows]
+            history = [*history[-(ANCHORS - 1) :], self._slope(guess, rows)]
+            if stride.length > 1:
+                d = self._moved(d, history, stride.through)
+                X = origin[rows] + d
                 # A comparison with what is not a number is false: such a row goes on in single steps.
-                good &= np.abs(X - guess).max(axis=1) <= CLOSE * (1.0 + np.abs(X).max(axis=1))
+                good = np.abs(X - guess).max(axis=1) <= CLOSE * (1.0 + np.abs(X).max(axis=1))
+                good &= self.inside(X, rows)
             else:
-                X = guess
+                X, d = guess, guess - origin[rows]
+                good = self.inside(X, rows)
             if not good.all():
-                rows, X = rows[good], X[good]
-                history = [(k, g[good]) for k, g in history]
+                rows, X, d = rows[good], X[good], d[good]
+                history = [(g[good], along[good]) for g, along in history]
             if not rows.size:
                 break
-            if there in marks:
-                seen[list(marks).index(there), rows] = self.see(X, rows)
+            if stride.end in marks:
+                seen[list(marks).index(stride.end), rows] = self.see(X, rows)
         return rows, X
 
-    def _moved(
-        self, X: FloatArray, origin: FloatArray, history: Sequence[tuple[int, FloatArray]], weights: Weights
-    ) -> FloatArray:
-        """Return positions after a stride: gradients at the anchors, weighed along Q and across it."""
+    def _slope(self, X: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return the gradient, and its coordinates along Q."""
+        g = self.gradient(X, rows)
+        return g, g @ self.basis
+
+    def _moved(self, d: FloatArray, history: Sequence[tuple[FloatArray, FloatArray]], weights: Weights) -> FloatArray:
+        """Return how far rows have come after a stride: gradients at the anchors, weighed along Q and across it."""
         free, held, left = weights
-        d = X - origin
-        across, along = left * d, ((1.0 - left) * d) @ self.basis
-        for (_, g), f, h in zip(history, free, held, strict=True):
+        across, along = left * d, (1.0 - left) * (d @ self.basis)
+        for (g, g_along), f, h in zip(history, free, held, strict=True):
             if h:
-                across += g * g.dtype.type(h)
-            along += g @ (self.basis * g.dtype.type(f - h))
+                across += g * h
+            along += g_along * (f - h)
         across += along @ self.basis.T
-        across += origin
         return across
 
 
 # Of each anchor's gradient along Q and across it, and the share of the way across Q that is left of what was there.
 Weights = tuple[list[float], list[float], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Stride:
+    """Steps made at once."""
+
+    length: int
+    end: int  # the step where it ends
+    behind: Weights  # of the gradients at the anchors behind it
+    through: Weights  # of the last of these, and the gradient at its end
+
+
+@lru_cache(maxsize=8)  # the same for every tile of rows
+def planned(steps: tuple[float, ...], marks: tuple[int, ...], longest: int, penalty: float) -> tuple[Stride, ...]:
+    """Return the strides of a flow.
+
+    Examples
+    --------
+    >>> [(s.length, s.end) for s in planned((0.01,) * 10, (0, 10), 13, 50.0)]
+    [(1, 1), (1, 2), (1, 3), (1, 4), (1, 5), (1, 6), (2, 8), (2, 10)]
+    """
+    sizes = np.array(steps)
+    plan, known = [], [0]
+    for here, there in pairwise(anchors(len(steps), marks, longest)):
+        behind = stride(known, here, there, sizes, penalty)
+        known = [*known[-(ANCHORS - 1) :], there]
+        plan.append(Stride(there - here, there, behind, stride(known, here, there, sizes, penalty)))
+    return tuple(plan)
 
 
 def stride(known: Sequence[int], here: int, there: int, steps: FloatArray, penalty: float) -> Weights:
