@@ -25,11 +25,11 @@ _SENTINELS = 4096  # rows of the other decision
 _TRIED = 6  # how many of them are tried from a row, the nearest, and how many points of its neighbours
 _STARTS = 2  # how many of those that have the other decision with the row's own values of what stays are started from
 _FEW = 8  # columns up to which the points of neighbours find what other rows and more first moves would
-_FEWER = 3  # by what the number of first moves is divided then
+_FEWER = 1  # how many first moves less are made then
 # How much of the sum the best moves of all columns, each counted alone, must promise to take away. Trees let columns
-# help each other, so less than the whole: below, one look in some hundred found a nearer point on the Adult data, and
-# one in forty with twelve columns.
-_HOPE = 0.7
+# help each other, so less than the whole: below, one look in a thousand found a nearer point on the Adult data, and one
+# in sixty with twelve columns.
+_HOPE = 0.5
 _MORE = 3  # how many moves more are made than rounds are asked for
 
 
@@ -65,7 +65,7 @@ def nearest_leaves(
     search = _Search(space, ids[rows])
     many, starts = Z.shape[1] > _FEW, moves.starts
     if not (many or space.boxes.stays):
-        starts = max(1, starts // _FEWER)
+        starts = max(1, starts - _FEWER)
     search.note_others()
     search.look_home()
     if many:  # what one column can do shows which of many columns need not be given back
