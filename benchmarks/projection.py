@@ -2,7 +2,7 @@
 
     python benchmarks/projection.py            # all sizes; HiGHS at 1e5 rows takes minutes
     python benchmarks/projection.py --short    # small sizes
-    python benchmarks/projection.py --trees    # the distances alone; the rest of a stored file stays
+    python benchmarks/projection.py --trees    # the distances alone; the rest of the stored file stays; see --out
 
 * one condition at a million rows, against `numpy.argsort` of the distances;
 * one attribute with 2 to 50 groups, against the same;
@@ -205,8 +205,8 @@ def main() -> None:
     parser.add_argument("--trees", action="store_true", help="measure the distances of trees alone")
     asked = parser.parse_args()
     if asked.trees:
-        stored = json.loads(STORED.read_text())
-        STORED.write_text(
+        stored, out = json.loads(STORED.read_text()), asked.out or STORED
+        out.write_text(
             json.dumps(plain({**stored, "trees": trees(2000, 300), "adult_trees": adult_trees(8000)}), indent=1) + "\n"
         )
         return

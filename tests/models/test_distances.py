@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 from evenhand.errors import DataError, UsageError
 from evenhand.models import adapt
@@ -186,3 +191,29 @@ def test_requests_that_do_not_fit_are_refused():
         refused(norm="l3")
     with pytest.raises(DataError, match="3 positive numbers"):
         refused(scale=[1.0, 2.0])
+
+
+@pytest.mark.parametrize("kind", ["forest", "boosting", "encoded", "whole"])
+def test_searched_distances_do_not_depend_on_the_order_of_rows(kind):
+    rng = np.random.default_rng(8)
+    x, z = rng.normal(size=(2, 400)).round(1)
+    job = rng.choice(["a", "b", "c"], 400)
+    y = x * z + (job == "a") + rng.normal(size=400) > 0
+    columns = {"x": x, "z": z} | ({"job": job} if kind in ("encoded", "whole") else {})
+    frame = pd.DataFrame(columns)
+    if kind == "whole":
+
+        def model(rows):
+            return np.tanh(rows["x"] * rows["z"] + (rows["job"] == "a")) - 0.2
+
+    else:
+        learner = {"boosting": HistGradientBoostingClassifier(random_state=0, max_iter=20)}.get(
+            kind, RandomForestClassifier(10, min_samples_leaf=3, random_state=0)
+        )
+        encode = make_column_transformer((OneHotEncoder(), ["job"]), remainder="passthrough")
+        model = make_pipeline(encode, learner).fit(frame, y) if kind == "encoded" else learner.fit(frame.to_numpy(), y)
+    order = rng.permutation(400)
+    moved = {name: column[order] for name, column in columns.items()}
+    one, two = (boundary_distance(adapt(model, given, threshold=0.5), given) for given in (columns, moved))
+    assert one.method == "search"
+    np.testing.assert_array_equal(one.distance[order], two.distance)

@@ -144,13 +144,89 @@ def test_neither_order_nor_repetition_of_rows_matters():
     model = MODELS["histogram boosting"].set_params(max_depth=None).fit(X, Y)
     order = RNG.permutation(400)
     plain, mixed = space_of(ground_of(model)), space_of(ground_of(model, {n: c[order] for n, c in COLUMNS.items()}))
-    some = np.arange(0, 400, 2)
+    twice = space_of(ground_of(model, {n: np.repeat(c, 2) for n, c in COLUMNS.items()}))
     first = nearest_leaves(plain, X, np.arange(400), Moves())
     second = nearest_leaves(mixed, X[order], np.arange(400), Moves())
-    part = nearest_leaves(plain, X, some, Moves())
+    third = nearest_leaves(twice, np.repeat(X, 2, axis=0), np.arange(800), Moves())
     for k in range(2):
         np.testing.assert_array_equal(first[k][order], second[k])
-        np.testing.assert_array_equal(first[k][some], part[k])
+        np.testing.assert_array_equal(np.repeat(first[k], 2, axis=0), third[k])
+
+
+def test_neighbours_bring_nearer_points_and_rows_alone_are_never_nearer():
+    model = MODELS["forest"].set_params(max_depth=None).fit(X, Y)
+    space = space_of(ground_of(model))
+    whole = nearest_leaves(space, X, np.arange(400), Moves())[0]
+    alone = np.array([nearest_leaves(space, X, np.array([row]), Moves())[0][0] for row in range(0, 400, 4)])
+    assert np.all(whole[::4] <= alone)
+    assert np.any(whole[::4] < alone)
+
+
+@pytest.mark.parametrize("name", ["forest", "boosting"])
+def test_many_columns_give_the_same_bytes_each_time_and_points_that_the_model_confirms(name):
+    wide = np.random.default_rng(5).normal(size=(300, 10))
+    y = (wide[:, 0] + wide[:, 1] * wide[:, 2] + wide[:, 3] > 0).astype(int)
+    columns = {f"x{j}": column for j, column in enumerate(wide.T)}
+    ground = ground_of(clone(MODELS[name]).fit(wide, y), columns)
+    space = space_of(ground)
+    found, point = nearest_leaves(space, wide, np.arange(300), Moves())
+    noise = np.full(10**6, np.nan)  # what freed memory holds must not matter
+    del noise
+    np.testing.assert_array_equal(found, nearest_leaves(space, wide, np.arange(300), Moves())[0])
+    assert np.isfinite(found).all()
+    assert np.mean(ground.decide(point, np.arange(300)) != ground.decision) > 0.99  # the rest is at the level itself
+
+
+def cells_at(model, points, value, cuts, norm):
+    """Return the exact distances of points in two columns where a third one has a value, over every cell."""
+    edges = [np.concatenate([[-np.inf], c, [np.inf]]) for c in cuts]
+    low, high = (np.stack(np.meshgrid(*[e[s] for e in edges], indexing="ij"), axis=-1).reshape(-1, 2)
+                 for s in (slice(None, -1), slice(1, None)))  # fmt: skip
+    inside = np.where(np.isinf(low), high - 1, np.where(np.isinf(high), low + 1, (low + high) / 2))
+    decided = model.predict(np.column_stack([inside, np.full(len(inside), value)]))
+    own = model.predict(np.column_stack([points, np.full(len(points), value)]))
+    far = [length(np.maximum(np.maximum(low - x, x - high), 0.0), norm) for x in points]
+    return np.array([f[decided != mine].min(initial=np.inf) for f, mine in zip(far, own, strict=True)])
+
+
+@pytest.mark.parametrize("norm", ["l2", "l1", "linf"])
+@pytest.mark.parametrize("name", MODELS)
+def test_distances_where_a_column_stays_against_every_cell_of_each_of_its_values(name, norm):
+    stay = (np.arange(400) % 2).astype(float)
+    model = clone(MODELS[name]).set_params(max_depth=3).fit(np.column_stack([X[:, :2], stay]), Y ^ (stay > 0))
+    ground = ground_of(model, {"x0": X[:, 0], "x1": X[:, 1], "x2": stay})
+    space = leaf_space(ground.surface, ground.E, ground.A[:2], np.ones(2), ground.decision, norm)
+    found = nearest_leaves(space, X[:, :2], np.arange(400), Moves(norm=norm), True)[0]
+    exact = np.empty(400)
+    for value in (0.0, 1.0):
+        mine = np.flatnonzero(stay == value)
+        exact[mine] = cells_at(model, X[mine, :2], value, space.boxes.cuts, norm)
+    assert np.all(found >= exact - 1e-6)
+    assert np.mean(found <= exact + 1e-6) > 0.97
+
+
+def test_sums_along_a_column_are_told_where_they_change_nearest_to_home():
+    boxes = additive(ground_of(MODELS["forest"].set_params(max_depth=3).fit(X, Y)).surface, X, (0, 1, 2, 3)).boxes
+    worth = np.rint(boxes.nodes.value * 2**40)
+    rows = np.arange(40)
+    home, at = boxes.at[rows], boxes.at[rows + 40]
+    first, last = np.zeros_like(home), np.tile([cuts.size for cuts in boxes.cuts], (40, 1))
+    here = boxes.total(rows, at, worth)
+    for tile in boxes.tiles(rows, first, last):
+        mine = tile.rows
+        line, place, change = tile.along(np.arange(mine.size), at[mine], home[mine], first[mine], last[mine], worth)
+        for row in range(mine.size):
+            for k, cuts in enumerate(boxes.cuts):
+                told = line == k * mine.size + row
+                moved = np.tile(at[mine[row]], (cuts.size + 1, 1))
+                moved[:, k] = np.arange(cuts.size + 1)
+                sums = boxes.total(np.full(len(moved), mine[row]), moved, worth) - here[mine[row]]
+                np.testing.assert_array_equal(change[told], sums[place[told]])
+                own = home[mine[row], k]
+                up = own + 1 + np.flatnonzero(np.diff(sums[own:]))
+                down = np.flatnonzero(np.diff(sums[: own + 1]))
+                assert {*up, *down} <= {*place[told]}
+                assert at[mine[row], k] == own or own in place[told]
 
 
 def test_a_number_that_no_tree_asks_for_does_not_move():

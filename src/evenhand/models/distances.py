@@ -117,7 +117,7 @@ def _measured(
         _linear(ground, unit, moves)
         or _kernel(ground, moves)
         or _tree(ground, unit, moves)
-        or _search(ground, unit, moves, seed)
+        or _search(ground, count, moves, seed)
     )
     facts = {"norm": moves.norm, "scale": words, "model": ground.name, **ground.described(), **measured[1]}
     return BoundaryDistance(
@@ -185,23 +185,36 @@ def _tree(ground: Ground, unit: FloatArray, moves: Moves) -> Measured | None:
     return far, {"method": "tree", "accuracy": "exact"}, way
 
 
-def _search(ground: Ground, unit: FloatArray, moves: Moves, seed: int) -> Measured:
+def _by_content(ground: Ground) -> IntArray:
+    """Return the rows in an order that does not depend on the one they came in."""
+    stay: list[IntArray] = []
+    if not ground.E.shape[1]:  # the model is asked as a whole, about categories as they are
+        stay = [np.unique(np.asarray(ground.columns[n]).astype(str), return_inverse=True)[1] for n in ground.frozen]
+    return np.lexsort((*stay, *ground.E.T, *ground.X.T, ground.decision))
+
+
+def _search(ground: Ground, count: IntArray | None, moves: Moves, seed: int) -> Measured:
     if not ground.X.shape[1]:
         nothing = {"method": "search", "accuracy": "nothing moves", "excess_median": 0.0, "excess_high": 0.0}
         return np.full(len(ground.X), np.inf), nothing, None
-    Z, inside = ground.X / unit, None
+    # Rows are searched in the order of their content: they show each other the way, and where they stand says nothing.
+    order = _by_content(ground)
+    unit, _ = moves.unit(ground.X[order], None if count is None else count[order])
+    Z, inside = ground.X[order] / unit, None
     if ground.surface is not None and ground.one_to_one():
-        space = leaf_space(ground.surface, ground.E, ground.A, unit, ground.decision, moves.norm)
+        space = leaf_space(ground.surface, ground.E[order], ground.A, unit, ground.decision[order], moves.norm)
         inside = None if space is None else partial(nearest_leaves, space, Z)
     searched = search_boundary(
-        lambda z, of: ground.decide(z * unit, of),
-        lambda z, of: ground.margin(z * unit, of),
+        lambda z, of: ground.decide(z * unit, order[of]),
+        lambda z, of: ground.margin(z * unit, order[of]),
         Z,
         moves,
         shared=ground.shared,
         seed=seed,
         inside=inside,
     )
+    place = np.argsort(order)
+    distance, point = searched.distance[place], searched.point[place]
     described: dict[str, Any] = {
         "method": "search",
         "accuracy": f"upper bound; four times the effort was {searched.excess_median:.1%} shorter on the middle row, "
@@ -213,4 +226,4 @@ def _search(ground: Ground, unit: FloatArray, moves: Moves, seed: int) -> Measur
         described["accuracy"] += "; exact along each column alone"
     if ground.surface is None:
         described["within"] = "the observed range of each column"
-    return searched.distance, described, lambda rows: put_back(ground, rows, searched.point[rows] * unit)
+    return distance, described, lambda rows: put_back(ground, rows, point[rows] * unit)

@@ -113,6 +113,7 @@ def _encoded(
     """Stand behind a pipeline's transformers, where moves of the numbers are affine."""
     X, columns = rows["X"], rows["columns"]
     E = encode(columns)
+    decision = surface.decide(E)
 
     def ask(method: Callable[[FloatArray], FloatArray]) -> AskRows:
         def at(points: FloatArray, of: IntArray) -> FloatArray:
@@ -125,7 +126,7 @@ def _encoded(
         return at
 
     return Ground(
-        **rows, name=surface.name, decision=surface.decide(E), decide=ask(_decider(surface, E)),
+        **rows, name=surface.name, decision=decision, decide=ask(_decider(surface, E, decision)),
         margin=ask(lambda e: surface.score(e) - surface.threshold), surface=surface, E=E, A=A,
         parts=lambda slope: _parts(encode, columns, E, slope, categorical),
     )  # fmt: skip
@@ -143,9 +144,10 @@ def _whole(rows: Mapping[str, Any], model: AuditedModel) -> Ground:
         return model.frame({name: moved[name] if name in moved else c[of] for name, c in columns.items()})
 
     frame = model.frame(columns)
-    decided = _decider(surface, frame)
+    decision = surface.decide(frame)
+    decided = _decider(surface, frame, decision)
     return Ground(
-        **rows, name=surface.name, decision=surface.decide(frame), decide=lambda z, of: decided(framed(z, of)),
+        **rows, name=surface.name, decision=decision, decide=lambda z, of: decided(framed(z, of)),
         margin=lambda z, of: surface.score(framed(z, of)) - surface.threshold, surface=None,
         E=np.empty((len(X), 0)), A=np.empty((len(moving), 0)), parts=lambda _: np.empty((len(X), 0)),
     )  # fmt: skip
@@ -202,24 +204,23 @@ def _affine(encode: Encode, columns: Columns, moving: Sequence[str], X: FloatArr
     some = np.unique(np.linspace(0, len(X) - 1, min(len(X), _PROBES)).astype(int))
     head = {name: column[some] for name, column in columns.items()}
 
-    def moved(shift: FloatArray) -> FloatArray:
+    def moved(rows: Columns, shift: FloatArray) -> FloatArray:
         with np.errstate(all="ignore"):  # a logarithm of what is below 0 is not a number, and so not affine
-            return encode(head | {name: head[name] + shift[:, j] for j, name in enumerate(moving)})
+            return encode(dict(rows) | {name: rows[name] + shift[:, j] for j, name in enumerate(moving)})
 
     spread = X.std(axis=0)
     step = np.where(spread > 0, spread, 1.0)
     here = encode(head)
     A = np.empty((len(moving), here.shape[1]))
-    for j in range(len(moving)):
-        shift = np.zeros((len(some), len(moving)))
-        shift[:, j] = step[j]
-        A[j] = (moved(shift)[0] - here[0]) / step[j]
+    if moving:  # all steps of the first row at once: a call of a pipeline takes as long as some hundred rows
+        first = {name: np.repeat(column[:1], len(moving)) for name, column in head.items()}
+        A = (moved(first, np.diag(step)) - here[0]) / step[:, None]
     A[np.abs(A) * step[:, None] <= 1e-12 * (1 + np.abs(here).max(axis=0))] = 0.0
     # Far out, both ways and all columns at once: clipping, logarithms and products show.
     for far in (3.0, -3.0, 50.0):
         shift = far * step * (1 + np.arange(len(some))[:, None] % 7) / 7 * np.where(np.arange(len(moving)) % 2, 1, -1)
         try:
-            expected, seen = here + shift @ A, moved(shift)
+            expected, seen = here + shift @ A, moved(head, shift)
         except ValueError:  # a later step refuses what an earlier one made of it
             return None
         if not np.all(np.abs(seen - expected) <= 1e-9 * (1 + np.abs(expected))):
@@ -227,10 +228,9 @@ def _affine(encode: Encode, columns: Columns, moving: Sequence[str], X: FloatArr
     return A
 
 
-def _decider(surface: Surface, at: Any) -> Callable[[Any], FloatArray]:
+def _decider(surface: Surface, at: Any, decision: FloatArray) -> Callable[[Any], FloatArray]:
     """Decide by the score where that is the model's decision on all rows: a prediction costs twice as much."""
-    decision, score = surface.decide(at), surface.score(at)
-    if np.array_equal(score > surface.threshold, decision == 1):
+    if np.array_equal(surface.score(at) > surface.threshold, decision == 1):
         return lambda points: (surface.score(points) > surface.threshold).astype(float)
     return surface.decide
 

@@ -20,7 +20,8 @@ from evenhand.arrays import BoolArray, FloatArray, IntArray
 Words = NDArray[np.uint64]
 Places = NDArray[Any]  # unsigned whole numbers, as short as the thresholds of a column allow
 
-_CELLS, _FEWEST, _MOST = 1 << 21, 64, 2048  # rows times boxes of a tile, and about how many rows it has
+_CELLS, _FEWEST, _MOST = 1 << 22, 64, 2048  # rows times boxes of a tile, and about how many rows it has
+_WALKED = 1 << 15  # rows times trees that are followed at once, so that they stay in fast memory
 _NEEDED = 0.7  # boxes of a tile are sorted out once more where less than this share is near any row
 
 
@@ -35,6 +36,10 @@ class Nodes:
     middle: IntArray
     last: IntArray
     depth: IntArray  # (nodes,): how many conditions are above
+    # (trees,) and (2, nodes): where each tree begins, and what follows on the left and on the right; a condition, or
+    # -1 minus the number of a leaf.
+    root: IntArray
+    child: IntArray
     value: FloatArray  # (leaves,): what each leaf adds to the score
     tree: IntArray  # (leaves,): which tree each is in
     single: bool  # whether columns are compared in single precision
@@ -56,8 +61,8 @@ class LeafBoxes:
     Examples
     --------
     >>> nodes = Nodes(column=np.array([0]), threshold=np.array([0.5]), first=np.array([0]), middle=np.array([1]),
-    ...               last=np.array([2]), depth=np.array([0]), value=np.array([3.0, 4.0]), tree=np.array([0, 0]),
-    ...               single=False, trees=1)
+    ...               last=np.array([2]), depth=np.array([0]), root=np.array([0]), child=np.array([[-1], [-2]]),
+    ...               value=np.array([3.0, 4.0]), tree=np.array([0, 0]), single=False, trees=1)
     >>> boxes = LeafBoxes(nodes, np.array([[0.0], [1.0]]), [0])
     >>> boxes.total(np.arange(2), boxes.at, nodes.value).tolist()
     [3.0, 4.0]
@@ -77,6 +82,7 @@ class LeafBoxes:
                 self._place[:, k] = np.searchsorted(every[k], given[:, c])
         self.at = self._place[:, : self.moving]
         self.stays = len(columns) > self.moving  # whether the model has columns that do not move
+        # (nodes,): where the threshold of each condition stands among those of its column, and which column it is here.
         place, number = np.zeros(nodes.column.size, dtype=np.int64), np.zeros(nodes.column.size, dtype=np.int64)
         # How many conditions there are up to each place of a column.
         self._below = [np.zeros(1, dtype=np.int64) for _ in columns]
@@ -84,16 +90,29 @@ class LeafBoxes:
             mine = np.flatnonzero(nodes.column == c)
             number[mine], place[mine] = k, np.searchsorted(every[k], nodes.threshold[mine])
             self._below[k] = np.concatenate([[0], np.cumsum(np.bincount(place[mine], minlength=every[k].size))])
+        self._where, self._column = place, number
+        # By moving column: places that `along` always tells.
+        self.wanted: list[IntArray] = [np.empty(0, dtype=np.int64) for _ in moving]
         # (columns, leaves): the first and the last place at which a leaf can be.
         self.low, self.high = _bounds(nodes, number, place, [own.size for own in every])
 
     def total(self, rows: IntArray, at: IntArray, worth: FloatArray) -> FloatArray:
         """Return the sum of what leaves are worth for rows whose moving columns are at these places."""
         out = np.zeros(rows.size)
-        place = self.with_stay(rows, at)
-        for tile in self.tiles(np.arange(rows.size), place, place):
-            row, leaf = _set_bits(tile.inside())
-            out[tile.rows] = np.bincount(row, worth[tile.leaves[leaf]], tile.rows.size)
+        trees, child = self.nodes.trees, self.nodes.child.T.reshape(-1)
+        many = max(1, _WALKED // trees)
+        for begin in range(0, rows.size, many):
+            place = self.with_stay(rows[begin : begin + many], at[begin : begin + many])
+            row, node = np.repeat(np.arange(len(place)), trees), np.tile(self.nodes.root, len(place))
+            flat, columns = place.reshape(-1), place.shape[1]
+            while row.size:
+                on = np.flatnonzero(node >= 0)
+                if on.size < row.size:
+                    there = np.flatnonzero(node < 0)
+                    out[begin : begin + len(place)] += np.bincount(row[there], worth[~node[there]], len(place))
+                    row, node = row[on], node[on]
+                right = flat[row * columns + self._column[node]] > self._where[node]
+                node = child[2 * node + right]
         return out
 
     def with_stay(self, rows: IntArray, at: IntArray) -> IntArray:
@@ -166,11 +185,13 @@ class Tile:
         outside = np.zeros((rows.size, words), dtype=np.uint64)
         outside[:, -1] = ~np.uint64(0) << np.uint64((self.leaves.size - 1) % 64) << np.uint64(1)  # behind the last leaf
         for k, (low, high) in enumerate(zip(self.low, self.high, strict=True)):
+            if k >= self.boxes.moving:  # stays at one place
+                values, of = _numbered(first[:, k], low.dtype)
+                outside |= _packed(_missing(values, low, high))[of]
+                continue
             for place, edge, compare in ((last[:, k], low, np.less), (first[:, k], high, np.greater)):
-                values, of = np.unique(place.astype(low.dtype), return_inverse=True)
-                beyond = compare(values[:, None], edge)
-                if beyond.any():
-                    outside |= _packed(beyond)[of]
+                values, of = _numbered(place, low.dtype)
+                outside |= _packed(compare(values[:, None], edge))[of]
         never = np.bitwise_and.reduce(outside, axis=0)
         if np.bitwise_count(~never).sum() < _NEEDED * self.leaves.size:
             bits = np.unpackbits(never.astype("<u8").view(np.uint8), bitorder="little")
@@ -219,10 +240,10 @@ class Tile:
     def _miss(self, k: int, place: IntArray) -> Words:
         """Say which leaves one column misses at places of it, shape (places, words)."""
         known, table = self._known[k], self._tables[k]
-        new = np.unique(place[known[place] < 0])
+        new = place[known[place] < 0]
         if new.size:
-            low, high = self.low[k], self.high[k]
-            more = _packed(new.astype(low.dtype)[:, None] - low > high - low)  # below the lowest is far above
+            new = np.unique(new)
+            more = _packed(_missing(new.astype(self.low.dtype), self.low[k], self.high[k]))
             known[new] = len(table) + np.arange(new.size)
             table = self._tables[k] = np.concatenate([table, more])
         return table[known[place]]
@@ -249,42 +270,73 @@ class Tile:
         """
         inside, alone = self._missed(rows, at)
         alone[(first == last).T] = 0
-        trees = self.boxes.nodes.trees
-        row, leaf = _set_bits(inside)
-        own = np.empty(rows.size * trees)  # what the leaf of each tree adds in which a row is
-        own[row * trees + self._tree[leaf]] = worth[self.leaves[leaf]]
-        line, leaf = _set_bits(alone.reshape(-1, alone.shape[2]))
-        where = np.repeat(np.arange(at.shape[1]) * self.leaves.size, rows.size)[line] + leaf
+        trees, size, wide = self.boxes.nodes.trees, rows.size, 64 * inside.shape[1]
+        worth = worth[self.leaves]
+        bit = _set_bits(inside)
+        row = bit // wide
+        leaf = bit - row * wide
+        own = np.empty(size * trees)  # what the leaf of each tree adds in which a row is
+        own[row * trees + self._tree[leaf]] = worth[leaf]
+        bit = _set_bits(alone)
+        line = bit // wide
+        leaf = bit - line * wide
+        column = line // size
+        where = column * self.leaves.size + leaf
         begin = np.maximum(self.low.reshape(-1)[where], first.T.reshape(-1)[line])
         end = np.minimum(self.high.reshape(-1)[where], last.T.reshape(-1)[line])
+        change = worth[leaf] - own[(line - column * size) * trees + self._tree[leaf]]
         some = np.flatnonzero(begin <= end)
-        line, leaf = line[some], leaf[some]
-        row = np.tile(np.arange(rows.size), at.shape[1])[line]
-        change = worth[self.leaves[leaf]] - own[row * trees + self._tree[leaf]]
-        return line, begin[some], end[some], change
+        return line[some], begin[some], end[some], change[some]
 
     def along(
-        self, rows: IntArray, at: IntArray, first: IntArray, last: IntArray, worth: FloatArray
+        self, rows: IntArray, at: IntArray, home: IntArray, first: IntArray, last: IntArray, worth: FloatArray
     ) -> tuple[IntArray, IntArray, FloatArray]:
         """Return how the sum over leaves changes when one column moves and the others are where they are.
 
-        Takes what `entered` takes.
+        Takes what `entered` takes, and where rows come from, shape (rows, moving).
 
         Returns
         -------
         line, place, change : ndarray
-            Column times rows plus row, in order; places of this column from its first to its last.
+            Column times rows plus row, in order; of places with one sum that follow each other, the one nearest to
+            where the row comes from, and those of `wanted`.
         """
         line, begin, end, change = self.entered(rows, at, first, last, worth)
         wide = (last - first + 2).T.reshape(-1)  # one more, where the last leaves end
         stop = np.cumsum(wide)
         start = stop - wide - first.T.reshape(-1)
-        begin += start[line]
-        end += start[line] + 1
+        shift = start[line]
+        begin += shift
+        end += shift + 1
         sums = np.cumsum(np.bincount(begin, change, int(stop[-1])) - np.bincount(end, change, int(stop[-1])))
-        of = np.repeat(np.arange(wide.size), wide - 1)
-        slot = np.arange(of.size) + of
+        of, own = np.repeat(np.arange(wide.size), wide), start + home.T.reshape(-1)
+        seen = np.zeros(sums.size, dtype=bool)
+        seen[begin] = seen[end] = True
+        slot = np.flatnonzero(seen)
+        seen[slot] = False
+        seen[slot - (slot <= own[of[slot]])] = True  # on the way down a sum is met at the last of its places
+        seen[own] = (home != at).T.reshape(-1)
+        for k, places in enumerate(self.boxes.wanted):
+            if not places.size:
+                continue
+            within = (places >= first[:, k, None]) & (places <= last[:, k, None])
+            seen[(start[k * rows.size : (k + 1) * rows.size, None] + places)[within]] = True
+        seen[stop - 1] = False
+        slot = np.flatnonzero(seen)
+        of = of[slot]
         return of, slot - start[of], sums[slot]
+
+
+def _numbered(place: IntArray, kind: Any) -> tuple[Places, IntArray]:
+    """Return the places that occur, and which of them each is."""
+    occurs = np.zeros(int(place.max(initial=0)) + 1, dtype=bool)
+    occurs[place] = True
+    return np.flatnonzero(occurs).astype(kind), (np.cumsum(occurs) - 1)[place]
+
+
+def _missing(place: Places, low: Places, high: Places) -> BoolArray:
+    """Say for each place, and each leaf between its lowest and its highest one, whether the leaf is elsewhere."""
+    return np.asarray(place[:, None] - low > high - low)  # unsigned: below the lowest is far above
 
 
 def _packed(allowed: BoolArray) -> Words:
@@ -295,22 +347,20 @@ def _packed(allowed: BoolArray) -> Words:
     return out.view("<u8").astype(np.uint64, copy=False)
 
 
-def _set_bits(words: Words) -> tuple[IntArray, IntArray]:
-    """Return the row and the number of each bit that is set."""
+def _set_bits(words: Words) -> IntArray:
+    """Return the number of each bit that is set, all words one after the other."""
     flat, one = words.reshape(-1), np.uint64(1)
-    place = np.flatnonzero(flat)
-    left = flat[place]
-    row = place // words.shape[1]
-    word = 64 * (place - row * words.shape[1])
-    rows, bits = [row], []
+    word = np.flatnonzero(flat)
+    left = flat[word]
+    word <<= 6
+    bits = []
     while left.size:
         less = left - one
         bits.append(word + np.bitwise_count(~left & less))  # zeros behind the lowest bit
         left &= less
         more = np.flatnonzero(left)
-        row, word, left = row[more], word[more], left[more]
-        rows.append(row)
-    return np.concatenate(rows), np.concatenate([*bits, word[:0]])
+        word, left = word[more], left[more]
+    return np.concatenate([*bits, word])
 
 
 def _bounds(nodes: Nodes, number: IntArray, place: IntArray, sizes: Sequence[int]) -> tuple[Places, Places]:

@@ -114,6 +114,8 @@ def leaf_space(
     edges = [_edges(cuts, abs(one), boxes.nodes.single) for cuts, one in zip(boxes.cuts, step, strict=True)]
     low, high = (np.concatenate([one[k] for one in edges]) for k in (0, 1))
     sizes = np.array([one[0].size for one in edges], dtype=np.int64)
+    # Behind places that hold no value the nearest one with a sum need not be the first one with it.
+    boxes.wanted = [_beside(one[0] > one[1]) for one in edges]
     # Which decision a sum at the level has shows where a row is there; where none is there it hardly matters.
     at_level = np.abs(trees.total - trees.level) <= slack
     tie = float(decision[at_level][0]) if at_level.any() else 0.0
@@ -137,6 +139,14 @@ def _edges(cuts: FloatArray, step: float, single: bool) -> tuple[FloatArray, Flo
     low, high = np.concatenate([[-np.inf], above]), np.concatenate([below, [np.inf]])
     nothing = low > high  # between thresholds that are too close
     return np.where(nothing, np.inf, low), np.where(nothing, -np.inf, high)
+
+
+def _beside(nothing: BoolArray) -> IntArray:
+    """Return the places next to those that hold no value."""
+    beside = np.zeros(nothing.size, dtype=bool)
+    beside[1:] |= nothing[:-1]
+    beside[:-1] |= nothing[1:]
+    return np.flatnonzero(beside & ~nothing)
 
 
 def _rounded(values: FloatArray, *, up: bool) -> FloatArray:

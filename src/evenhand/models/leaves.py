@@ -135,10 +135,13 @@ def _joined(trees: list[_Tree | None], *, single: bool) -> Nodes | None:
     every = np.concatenate([np.empty(0, dtype=np.int64), *levels])
     leaves = np.flatnonzero(left < 0)
     leaves = leaves[np.argsort(first[leaves])]
+    number = np.empty(left.size, dtype=np.int64)
+    number[every], number[leaves] = np.arange(every.size), ~np.arange(leaves.size)
     return Nodes(
         column=column[every].astype(np.int64), threshold=threshold[every].astype(float), first=first[every],
         middle=first[right[every]], last=first[every] + below[every],
         depth=np.repeat(np.arange(len(levels)), [inner.size for inner in levels]),
+        root=number[roots[:-1]], child=np.stack([number[left[every]], number[right[every]]]),
         value=value[leaves].astype(float), tree=np.searchsorted(roots, leaves, side="right") - 1,
         single=single, trees=len(known),
     )  # fmt: skip
