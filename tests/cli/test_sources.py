@@ -124,6 +124,17 @@ def test_tables_of_delta_and_iceberg(tmp_path: Path, decisions: Callable[..., Pa
             assert findings(tmp_path / "by" / month) == findings(tmp_path / "months" / month)
 
 
+def test_where_the_rows_stay_can_be_said(tmp_path: Path, decisions: Callable[..., Path]) -> None:
+    words = ["audit", str(decisions()), *COLUMNS, "--features", "age", "--audits", "group", "--out", str(tmp_path)]
+    answers = []
+    for rows, told in (("keep", None), ("cells", "added up to cells"), ("batches", "batch by batch")):
+        assert run([*words, "--rows", rows]) == 0
+        answers.append(findings(tmp_path))
+        notes = " ".join(json.loads((tmp_path / "findings.json").read_text())["data"]["notes"])
+        assert (told in notes) if told else ("cells" not in notes and "batch" not in notes)
+    assert answers[0] == answers[1] == answers[2]
+
+
 BAD: dict[str, tuple[tuple[str, ...], bytes | None, str]] = {
     "nothing on standard input": (("-",), b"", r"`standard-input.csv` is empty"),
     "standard input that is no table": (("-",), b"\x89PNG\r\n\x1a\n\0", r"not a text table"),
@@ -141,6 +152,7 @@ BAD: dict[str, tuple[tuple[str, ...], bytes | None, str]] = {
     ),
     "memory that is none": (("data.csv", "--memory", "lots"), None, r"is 'lots'; allowed: an amount such as '2GB'"),
     "memory of Spark": (("data", "--spark", "local[1]", "--memory", "2GB"), None, r"spark.driver.memory=2g"),
+    "batches of nothing": (("data.csv", "--rows", "batches"), None, r"`--rows batches` reads .* in `--features`"),
     "Spark and two files": (("a", "b", "--spark", "local[1]"), None, r"name one table or path"),
     "a pattern without a match": (("*.parquet",), None, r"No file matches the pattern `\*.parquet`"),
 }

@@ -17,7 +17,7 @@ _FLAGS = {
         "outcome", "decision", "score", "model", "trust_pickle", "features", "weight", "weight_kind", "positive",
         "threshold", "continuous", "intersections", "missing", "reference", "metrics", "audits", "compare", "ratio",
         "margin", "alpha", "correction", "seed", "strata", "cluster", "survey_strata", "group_probability",
-        "table", "query", "sheet", "memory", "suppress",
+        "table", "query", "sheet", "memory", "rows", "suppress",
     )
 } | {"groups": "--group", "cuts": "--cut", "period": "--by", "n_resamples": "--resamples"}  # fmt: skip
 # `name=`, `name='word'`, `name=True`, `name=0.01` and `name={'key': 'word'}`: a group such as `sex=Female` is none.
@@ -53,9 +53,10 @@ def _reworded(match: re.Match[str]) -> str:
         return f"`{name} = {inside}` under `[data]` in a plan"
     if name == "positive" and number:
         return f"`--positive {value}`"
-    if name in _FLAGS and not number:
+    of_audit = name == "rows" and value in ("", "True", "False")  # an option of the projection audit
+    if name in _FLAGS and not number and not of_audit:
         return f"`{_FLAGS[name]}`" if value in ("", "True") else f"`{_FLAGS[name]} {word}`"
-    if value and name != "rows" and any(name in options_of(audit.options) for audit in AUDITS.values()):
+    if value and any(name in options_of(audit.options) for audit in AUDITS.values()):
         written = value if number else value.lower() if value in ("True", "False") else f'"{word}"'
         return f"`{name} = {written}` in a plan"
     return match[0]
