@@ -137,3 +137,10 @@ class Parts:
 
     def merge(self, other: Parts) -> None:
         self.parts += other.parts
+
+
+def test_a_model_of_rows_that_were_added_up_says_what_to_do(table: pd.DataFrame) -> None:
+    """Its columns were named: what is missing are the rows."""
+    data = eh.read(duckdb.from_df(table), outcome="y", groups="sex", features=["x", "z"], cluster="race", rows="cells")
+    with pytest.raises(eh.UsageError, match=r"of rows that were added up; read with `rows='keep'`"):
+        eh.audit(data, model=probability, rng=0)
