@@ -187,6 +187,8 @@ words = ["--outcome", "y", "--decision", "d", "--group", "sex", "--quiet", "--sp
 assert run(["audit", "loans", *words, sys.argv[2]]) == 0
 assert session.range(1).count() == 1, "a session that was there before is left running"
 assert run(["audit", "no_such_table", *words, "none"]) == 2
+broken = sys.argv[3]
+assert run(["audit", broken, *words, "none"]) == 2
 session.stop()
 """
 
@@ -197,7 +199,12 @@ def test_spark_reads_paths_and_tables(tmp_path: Path, decisions: Callable[..., P
     whole = audited(tmp_path / "whole", str(file))
     conf = ["--spark", "local[1]", "--spark-conf", "spark.sql.shuffle.partitions=1"]
     command = ["-m", "evenhand", "audit", str(file), *COLUMNS, *conf, "--out", str(tmp_path / "path")]
-    script = ["-c", SESSION, str(file), str(tmp_path / "table")]
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    table = pyarrow.csv.read_csv(file)
+    pyarrow.parquet.write_table(table, broken / "part-0.parquet")
+    (broken / ".part-0.parquet.crc").touch()  # Spark reads it: what the file should add up to, and here nothing
+    script = ["-c", SESSION, str(file), str(tmp_path / "table"), str(broken)]
     for words, out in ((command, "path"), (script, "table")):
         done = subprocess.run(
             [sys.executable, *words],
@@ -207,6 +214,7 @@ def test_spark_reads_paths_and_tables(tmp_path: Path, decisions: Callable[..., P
         assert done.returncode == 0, done.stderr
         assert findings(tmp_path / out) == whole
     assert "evenhand: Spark cannot read `no_such_table`: [TABLE_OR_VIEW_NOT_FOUND]" in done.stderr
+    assert f"evenhand: Spark cannot read `{broken}`: java.io.EOFException: Read past End of File." in done.stderr
     assert "Traceback" not in done.stderr
 
 
