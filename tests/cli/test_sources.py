@@ -128,7 +128,7 @@ def test_where_the_rows_stay_can_be_said(tmp_path: Path, decisions: Callable[...
     words = ["audit", str(decisions()), *COLUMNS, "--features", "age", "--audits", "group", "--out", str(tmp_path)]
     answers = []
     for rows, told in (("keep", None), ("cells", "added up to cells"), ("batches", "batch by batch")):
-        assert run([*words, "--rows", rows]) == 0
+        assert run([*words, "--read-rows", rows]) == 0
         answers.append(findings(tmp_path))
         notes = " ".join(json.loads((tmp_path / "findings.json").read_text())["data"]["notes"])
         assert (told in notes) if told else ("cells" not in notes and "batch" not in notes)
@@ -152,7 +152,11 @@ BAD: dict[str, tuple[tuple[str, ...], bytes | None, str]] = {
     ),
     "memory that is none": (("data.csv", "--memory", "lots"), None, r"is 'lots'; allowed: an amount such as '2GB'"),
     "memory of Spark": (("data", "--spark", "local[1]", "--memory", "2GB"), None, r"spark.driver.memory=2g"),
-    "batches of nothing": (("data.csv", "--rows", "batches"), None, r"`--rows batches` reads .* in `--features`"),
+    "batches of nothing": (
+        ("data.csv", "--read-rows", "batches"),
+        None,
+        r"`--read-rows batches` reads .* in `--features`",
+    ),
     "Spark and two files": (("a", "b", "--spark", "local[1]"), None, r"name one table or path"),
     "a pattern without a match": (("*.parquet",), None, r"No file matches the pattern `\*.parquet`"),
 }

@@ -33,7 +33,7 @@ _OPTIONS = (
     click.option("--sheet", help="Sheet of an Excel workbook.  [default: the first visible one]"),
     click.option("--memory", metavar="SIZE", help="What reading may take, such as 2GB; the rest goes to the disk."),
     click.option(
-        "--rows",
+        "--read-rows",
         type=click.Choice(["auto", "keep", "cells", "batches"]),
         help="Keep rows in memory, add them up, or let the model work through them where they are.  [default: auto, by "
         "their number]",
@@ -67,7 +67,9 @@ def source_of(files: Sequence[str | Path], words: Mapping[str, Any]) -> tuple[An
     said : dict
         Table, query, sheet, memory and rows.
     """
-    said = {key: words[key] for key in ("table", "query", "sheet", "memory", "rows") if words[key] is not None}
+    said = {key: words[key] for key in ("table", "query", "sheet", "memory") if words[key] is not None}
+    if words["read_rows"] is not None:
+        said["rows"] = words["read_rows"]  # `evenhand power` has `--rows` of its own
     allowed = bytes_of(words["memory"])
     if allowed is not None:
         click.get_current_context().call_on_close(partial(_say_peak, allowed))

@@ -17,9 +17,11 @@ _FLAGS = {
         "outcome", "decision", "score", "model", "trust_pickle", "features", "weight", "weight_kind", "positive",
         "threshold", "continuous", "intersections", "missing", "reference", "metrics", "audits", "compare", "ratio",
         "margin", "alpha", "correction", "seed", "strata", "cluster", "survey_strata", "group_probability",
-        "table", "query", "sheet", "memory", "rows", "suppress",
+        "table", "query", "sheet", "memory", "suppress",
     )
-} | {"groups": "--group", "cuts": "--cut", "period": "--by", "n_resamples": "--resamples"}  # fmt: skip
+} | {
+    "groups": "--group", "cuts": "--cut", "period": "--by", "n_resamples": "--resamples", "rows": "--read-rows",
+}  # fmt: skip
 # `name=`, `name='word'`, `name=True`, `name=0.01` and `name={'key': 'word'}`: a group such as `sex=Female` is none.
 _ASSIGNED = re.compile(r"`(\w+)=('[^'`]*'|\"[^\"`]*\"|True|False|[\d.]+|\{[^`]*\})?`(?: \(`--[\w-]+`\))?")
 
