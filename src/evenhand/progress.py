@@ -14,6 +14,7 @@ Progress = Callable[[str], None]
 
 _STEP = re.compile(r"audit (\d+) of (\d+)")
 _BAR = 20  # characters of the bar in a terminal
+_LEAST_BAR = 4  # with fewer it says nothing
 
 
 def step_text(done: int, total: int, name: str) -> str:
@@ -89,8 +90,9 @@ class _TerminalBar(_Bar):
         self.width = shutil.get_terminal_size().columns - 1
 
     def draw(self, text: str) -> None:
-        filled = _BAR * self.done // self.total if self.total else 0
-        bar = f"[{'#' * filled}{'.' * (_BAR - filled)}] " if self.total > 1 else ""
+        size = min(_BAR, self.width - len(text) - 3)  # what ends the text, such as the time left, is worth more
+        filled = size * self.done // self.total if self.total else 0
+        bar = f"[{'#' * filled}{'.' * (size - filled)}] " if self.total > 1 and size >= _LEAST_BAR else ""
         self._write("\r" + f"{bar}{text}"[: self.width].ljust(self.width))
 
     def clear(self) -> None:

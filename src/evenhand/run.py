@@ -371,8 +371,8 @@ def _scored_cells(model: AuditedModel, data: AuditData) -> AuditData:
     bins = ScoreBins.over(0.0, 1.0, BINS) if model.probability else ScoreBins.over(seen.low, seen.high, BINS)
     made = batches.fold(partial(ScoredCells, bins)).data(data)
     note = (
-        f"The model's scores were added up in {BINS:,} bins, each row in its own. Means, errors and rates are "
-        "those of the rows; what ranks people, such as the AUC, takes scores of one bin as equal."
+        f"The model's scores were added up in {BINS:,} bins, each row in its own. Means, errors and rates are those of "
+        "the rows; the AUC, and rates at other thresholds than the model's, take scores of one bin as equal."
     )
     return replace(made, batches=batches, notes=(*made.notes, note))
 

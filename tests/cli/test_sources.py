@@ -124,6 +124,17 @@ def test_tables_of_delta_and_iceberg(tmp_path: Path, decisions: Callable[..., Pa
             assert findings(tmp_path / "by" / month) == findings(tmp_path / "months" / month)
 
 
+def test_where_the_rows_stay_can_be_said(tmp_path: Path, decisions: Callable[..., Path]) -> None:
+    words = ["audit", str(decisions()), *COLUMNS, "--features", "age", "--audits", "group", "--out", str(tmp_path)]
+    answers = []
+    for rows, told in (("keep", None), ("cells", "added up to cells"), ("batches", "batch by batch")):
+        assert run([*words, "--read-rows", rows]) == 0
+        answers.append(findings(tmp_path))
+        notes = " ".join(json.loads((tmp_path / "findings.json").read_text())["data"]["notes"])
+        assert (told in notes) if told else ("cells" not in notes and "batch" not in notes)
+    assert answers[0] == answers[1] == answers[2]
+
+
 BAD: dict[str, tuple[tuple[str, ...], bytes | None, str]] = {
     "nothing on standard input": (("-",), b"", r"`standard-input.csv` is empty"),
     "standard input that is no table": (("-",), b"\x89PNG\r\n\x1a\n\0", r"not a text table"),
@@ -141,6 +152,11 @@ BAD: dict[str, tuple[tuple[str, ...], bytes | None, str]] = {
     ),
     "memory that is none": (("data.csv", "--memory", "lots"), None, r"is 'lots'; allowed: an amount such as '2GB'"),
     "memory of Spark": (("data", "--spark", "local[1]", "--memory", "2GB"), None, r"spark.driver.memory=2g"),
+    "batches of nothing": (
+        ("data.csv", "--read-rows", "batches"),
+        None,
+        r"`--read-rows batches` reads .* in `--features`",
+    ),
     "Spark and two files": (("a", "b", "--spark", "local[1]"), None, r"name one table or path"),
     "a pattern without a match": (("*.parquet",), None, r"No file matches the pattern `\*.parquet`"),
 }
@@ -175,6 +191,8 @@ words = ["--outcome", "y", "--decision", "d", "--group", "sex", "--quiet", "--sp
 assert run(["audit", "loans", *words, sys.argv[2]]) == 0
 assert session.range(1).count() == 1, "a session that was there before is left running"
 assert run(["audit", "no_such_table", *words, "none"]) == 2
+broken = sys.argv[3]
+assert run(["audit", broken, *words, "none"]) == 2
 session.stop()
 """
 
@@ -185,7 +203,12 @@ def test_spark_reads_paths_and_tables(tmp_path: Path, decisions: Callable[..., P
     whole = audited(tmp_path / "whole", str(file))
     conf = ["--spark", "local[1]", "--spark-conf", "spark.sql.shuffle.partitions=1"]
     command = ["-m", "evenhand", "audit", str(file), *COLUMNS, *conf, "--out", str(tmp_path / "path")]
-    script = ["-c", SESSION, str(file), str(tmp_path / "table")]
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    table = pyarrow.csv.read_csv(file)
+    pyarrow.parquet.write_table(table, broken / "part-0.parquet")
+    (broken / ".part-0.parquet.crc").touch()  # Spark reads it: what the file should add up to, and here nothing
+    script = ["-c", SESSION, str(file), str(tmp_path / "table"), str(broken)]
     for words, out in ((command, "path"), (script, "table")):
         done = subprocess.run(
             [sys.executable, *words],
@@ -195,6 +218,7 @@ def test_spark_reads_paths_and_tables(tmp_path: Path, decisions: Callable[..., P
         assert done.returncode == 0, done.stderr
         assert findings(tmp_path / out) == whole
     assert "evenhand: Spark cannot read `no_such_table`: [TABLE_OR_VIEW_NOT_FOUND]" in done.stderr
+    assert f"evenhand: Spark cannot read `{broken}`: java.io.EOFException: Read past End of File." in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -34,7 +34,8 @@ _NOT_OPTIONS = ("may hold `decision`", "`margin` must be a part of the gap", "ne
             "Group `sex=Female` and `score=3` and column `groups`.",
             "Group `sex=Female` and `score=3` and column `groups`.",
         ),
-        ("Read the data with `rows='keep'`.", "Read the data with `rows='keep'`."),
+        ("Read the data with `rows='keep'`.", "Read the data with `--read-rows keep`."),
+        ("The records come with `rows=True`.", "The records come with `rows = true` in a plan."),
     ],
 )
 def test_options_are_named_as_the_command_line_has_them(python, terminal):

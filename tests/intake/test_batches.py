@@ -191,6 +191,30 @@ def test_a_poisoned_batch_says_where(table: pd.DataFrame, monkeypatch: pytest.Mo
     assert end - begin < 2048  # DuckDB hands out whole vectors of 2,048 rows
 
 
+def test_a_walk_that_ended_early_leaves_the_rows_to_the_next_one() -> None:
+    """The error is held, as by a run that goes on with its other audits: DuckDB allows one open result at a time."""
+    source = duckdb.sql("SELECT i % 2 AS d, i % 3 AS sex, i AS x FROM range(1_000_000) t(i)")
+    data = eh.read(source, decision="d", groups="sex", features="x", rows="batches")
+    assert data.batches is not None
+
+    class Picky:
+        rows, most = 0, 100_000
+
+        def add(self, batch: eh.AuditData) -> None:
+            self.rows += batch.count.size
+            if self.rows > self.most:
+                raise DataError("No more.")
+
+        def merge(self, other: Picky) -> None: ...
+
+    class Patient(Picky):
+        most = 1_000_000
+
+    with pytest.raises(DataError, match=r"No more\. This was in rows") as held:
+        data.batches.fold(Picky)
+    assert data.batches.fold(Patient).rows == 1_000_000, held
+
+
 @given(st.lists(st.integers(1, 80), min_size=2, max_size=20), st.integers(0, 2**31), st.integers(1, 400))
 @settings(max_examples=40, deadline=None)
 def test_a_sample_does_not_depend_on_division_or_order(sizes: list[int], seed: int, wanted: int) -> None:

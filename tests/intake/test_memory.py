@@ -77,6 +77,24 @@ def test_what_does_not_fit_is_added_up_or_read_in_batches(large: Path, monkeypat
         assert ((data.moments is not None), (data.batches is not None)) == (cells, batches), more
 
 
+def test_many_columns_are_too_many_values_before_the_rows_are_too_many(
+    large: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Five million rows of a hundred features would take tens of gigabytes."""
+    names = [f"x{j}" for j in range(10)]
+    monkeypatch.setattr("evenhand.intake.memory.VALUE_LIMIT", 13 * 3_000_000 - 1)
+    assert read(large, **ROLES, features=names).batches is not None
+    assert read(large, **ROLES, features=names[:9]).batches is None
+    with pytest.raises(DataError, match=r"`x0` needs all 3,000,000 rows in memory\. Pass `rows='keep'`"):
+        read(large, **ROLES, features=names, continuous="x0")
+
+
+def test_more_memory_than_rows_take_is_not_asked_for(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenhand.intake.paths.ROW_LIMIT", 2_999_999)
+    with pytest.raises(DataError, match=r"needs all 3,000,000 rows in memory\. Pass `rows='keep'` to allow that"):
+        read(large, **ROLES, continuous="x0", memory="100GB")
+
+
 def test_what_cannot_be_kept_is_one_sentence(large: Path, tmp_path: Path) -> None:
     says = r"all 3,000,000 rows in memory, which takes about [\d.]+ [GM]B, and `memory=` allows 512 MB. Allow more with"
     with pytest.raises(DataError, match=rf"Continuous attribute `x0` needs {says} `memory=.*cut it with `cuts=`"):

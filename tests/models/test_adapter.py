@@ -287,3 +287,22 @@ def test_a_model_made_from_one_that_follows_its_probabilities_is_asked_for_decis
 def test_models_that_decide_by_another_rule_are_asked_for_it():
     for kind in (SVC(), FixedThresholdClassifier(LogisticRegression(), threshold=0.3)):
         assert not audited_model(kind.fit(X, Y), read(outcome=Y)).halved
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ValueError("X is infinite.\nA page of advice."), r"raised ValueError .* z: X is infinite\. It must"),
+        (KeyError(), r"raised KeyError .* z: KeyError\. It must"),
+        (SystemExit(0), r"raised SystemExit .* z: 0\. It must"),
+    ],
+)
+def test_what_a_model_raises_is_one_sentence_and_ends_no_process(error, said):
+    """A model that leaves with `sys.exit(0)` would let a gate pass that has seen nothing."""
+
+    def model(rows):
+        raise error
+
+    with pytest.raises(DataError, match=said) as caught:
+        adapt(model, COLUMNS)
+    assert "\n" not in str(caught.value)

@@ -162,6 +162,21 @@ def test_search_finds_a_known_curved_boundary(norm):
     assert found.excess_median < 0.02
 
 
+def test_what_a_search_finds_does_not_depend_on_the_order_of_rows():
+    """Some rows are searched again, harder, to state the accuracy: which ones they are must not show in distances."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(400, 4))
+
+    def wavy(x):
+        return np.sin(2 * x[:, 0]) + np.cos(3 * x[:, 1]) * x[:, 2] + 0.4 * x[:, 3]
+
+    order = rng.permutation(400)
+    some, others = (measured(wavy, rows, threshold=0.2, method="search") for rows in (X, X[order]))
+    assert some.described["excess_high"] > 0  # so that searching harder would have changed distances
+    np.testing.assert_allclose(some.distance[order], others.distance, rtol=1e-9)
+    assert some.described["excess_high"] == pytest.approx(others.described["excess_high"], rel=1e-6)
+
+
 def test_search_states_its_accuracy_and_is_repeatable():
     from sklearn.ensemble import RandomForestClassifier
 

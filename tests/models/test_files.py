@@ -49,6 +49,13 @@ def test_names_that_lead_nowhere(name, match):
         load_model(name)
 
 
+def test_a_module_that_ends_the_process_cannot_be_imported(tmp_path, monkeypatch):
+    (tmp_path / "leaves_at_once.py").write_text("import sys\nsys.exit(0)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(UsageError, match=r"module `leaves_at_once` cannot be imported \(SystemExit: 0\)"):
+        load_model("leaves_at_once:model")
+
+
 @pytest.mark.parametrize("suffix", ["pkl", "pickle", "joblib"])
 def test_a_pickle_is_refused_unopened(tmp_path, capsys, suffix):
     path = tmp_path / f"model.{suffix}"

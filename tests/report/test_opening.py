@@ -264,3 +264,18 @@ def test_what_is_ruled_out_is_outside_the_interval(low: float, high: float, marg
         verdict=Verdict.INCONCLUSIVE,
     )
     assert said in not_shown_sentence(finding, Evidence(fact="", planning=""), People())
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "low", "high", "said"),
+    [
+        (0.0145, 0.1084, -0.0948, -0.0930, ("9.39", ("1.45", "10.84"), "between 9.3 and 9.5")),
+        (0.05827, 0.26024, -0.20291, -0.20103, ("20.2", ("5.8", "26.0"), "between 20.1 and 20.3")),
+        (0.5, 0.4, 0.02, 0.18, ("10", ("50", "40"), "between 2 and 18")),
+    ],
+)
+def test_a_narrow_interval_of_many_people_holds_what_is_said(first, second, low, high, said):
+    """Whole points would read: by 9.39 points, between 9 and 9 points."""
+    ends = Interval(low=low, high=high, level=0.95, kind="score")
+    seen = Compared(first=first, second=second, change=first - second, interval=ends, scale=100, limits=(0.0,))
+    assert (seen.size, seen.values, seen.between) == said

@@ -63,7 +63,8 @@ def test_the_group_audit_of_batches_is_that_of_rows(
     source = duckdb.from_df(table)
     kept = eh.audit(eh.read(source, **{**asked, **more}, rows="keep"), model=model, plan=plan, rng=0)
     batched = eh.audit(eh.read(source, **{**asked, **more}, rows="batches"), model=model, plan=plan, rng=0)
-    assert any("were added up in 4,096 bins" in note for note in batched.data["notes"])
+    said = next(note for note in batched.data["notes"] if "were added up in 4,096 bins" in note)
+    assert "the AUC, and rates at other thresholds than the model's, take scores of one bin as equal" in said
     for one, two in zip(kept.findings, batched.findings, strict=True):
         assert (one.measure, one.groups, one.counts) == (two.measure, two.groups, two.counts)
         # A bin of 1/4,096 joins scores that differ by less; nothing but the rank of people feels it.
@@ -137,3 +138,10 @@ class Parts:
 
     def merge(self, other: Parts) -> None:
         self.parts += other.parts
+
+
+def test_a_model_of_rows_that_were_added_up_says_what_to_do(table: pd.DataFrame) -> None:
+    """Its columns were named: what is missing are the rows."""
+    data = eh.read(duckdb.from_df(table), outcome="y", groups="sex", features=["x", "z"], cluster="race", rows="cells")
+    with pytest.raises(eh.UsageError, match=r"of rows that were added up; read with `rows='keep'`"):
+        eh.audit(data, model=probability, rng=0)

@@ -8,7 +8,8 @@ import types
 import pytest
 
 import evenhand as eh
-from evenhand.progress import shown_progress
+from evenhand.intake.progress import pace
+from evenhand.progress import shown_progress, step_text
 
 BASE = eh.datasets.planted(rows=200, rng=0)
 DATA = eh.AuditData.from_arrays(
@@ -39,6 +40,18 @@ def test_a_line_in_a_terminal_that_is_cleared(capsys):
     assert "\r[##########..........] audit 2 of 2: scan" in shown
     assert shown.rsplit("\r", 2)[1].strip() == ""
     assert "\n" not in shown
+
+
+def test_the_time_left_of_many_rows_is_not_cut_off(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    with shown_progress(True) as tell:
+        tell(step_text(2, 4, "tail"))
+        for rows in (2_000_000, 10_000_000_000):
+            tell(pace(rows // 2, rows, 4.0))
+    lines = capsys.readouterr().err.split("\r")
+    assert "[##########..........] audit 3 of 4: tail" in lines[1]
+    assert lines[2].rstrip() == "[#######.......] 1,000,000 of 2,000,000 rows, 250,000 rows per second, 4 s left"
+    assert lines[3].rstrip() == "5,000,000,000 of 10,000,000,000 rows, 1,250,000,000 rows per second, 4 s left"
 
 
 def test_a_prompt_shows_it_by_default(capsys, monkeypatch):

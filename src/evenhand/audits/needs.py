@@ -92,6 +92,8 @@ def check_independent(data: AuditData, asking: str) -> None:
 
 def decisions_or_scores(given: Given) -> str:
     """Ask for decisions or scores, or for a model and what it needs to make them."""
+    if given.model is not None and not given.predicted and given.data.moments is not None and not given.features:
+        return "needs decisions, and a model cannot make them of rows that were added up; read with `rows='keep'`"
     if given.model is not None and not given.predicted and not given.features:
         return "needs decisions, and the model cannot make them without its columns; name them in `features=`"
     return "" if given.predicted or given.model is not None else "needs a decision or a score column"

@@ -32,6 +32,12 @@ _OPTIONS = (
     click.option("--query", help="One SELECT, in place of a table of a DuckDB database."),
     click.option("--sheet", help="Sheet of an Excel workbook.  [default: the first visible one]"),
     click.option("--memory", metavar="SIZE", help="What reading may take, such as 2GB; the rest goes to the disk."),
+    click.option(
+        "--read-rows",
+        type=click.Choice(["auto", "keep", "cells", "batches"]),
+        help="Keep rows in memory, add them up, or let the model work through them where they are.  [default: auto, by "
+        "their number]",
+    ),
     click.option("--spark", metavar="MASTER", help="Let Spark read FILE, a table or a path: local[2], yarn, sc://…"),
     click.option("--spark-conf", multiple=True, metavar="KEY=VALUE", help="Setting of Spark; may be repeated."),
 )
@@ -59,9 +65,11 @@ def source_of(files: Sequence[str | Path], words: Mapping[str, Any]) -> tuple[An
     source : object
         Paths, or a frame of Spark. What is held for it is let go when the command ends.
     said : dict
-        Table, query, sheet and memory.
+        Table, query, sheet, memory and rows.
     """
     said = {key: words[key] for key in ("table", "query", "sheet", "memory") if words[key] is not None}
+    if words["read_rows"] is not None:
+        said["rows"] = words["read_rows"]  # `evenhand power` has `--rows` of its own
     allowed = bytes_of(words["memory"])
     if allowed is not None:
         click.get_current_context().call_on_close(partial(_say_peak, allowed))
@@ -73,7 +81,7 @@ def source_of(files: Sequence[str | Path], words: Mapping[str, Any]) -> tuple[An
             )
         if named or len(files) != 1:
             raise UsageError("With `--spark` name one table or path, and none of `--table`, `--query` and `--sheet`.")
-        return click.get_current_context().with_resource(spark_frame(str(files[0]), words)), {}
+        return click.get_current_context().with_resource(spark_frame(str(files[0]), words)), said
     if words["spark_conf"]:
         raise UsageError("`--spark-conf` is for Spark; name its master with `--spark`.")
     if "-" not in map(str, files):

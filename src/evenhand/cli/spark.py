@@ -11,6 +11,7 @@ from typing import Any
 
 from evenhand.cli.pairs import pairs
 from evenhand.errors import DataError, first_line, optional_module
+from evenhand.intake.engines.spark import innermost
 from evenhand.intake.file_sets import TEXT, lake_kind, suffix_of
 
 # Quiet, and days that do not depend on where the command runs; what the user says goes before.
@@ -20,6 +21,8 @@ _SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
 }
+
+_OF_JAVA = "An error occurred while calling"  # names an object of Java, and not what happened
 
 
 @contextmanager
@@ -66,7 +69,8 @@ def _sentences(what: str, *kinds: type[Exception]) -> Iterator[None]:
     except Exception as error:
         if type(error).__module__.split(".")[0] not in ("pyspark", "py4j") and not isinstance(error, kinds):
             raise
-        raise DataError(f"{what}: {first_line(error)}.") from None
+        said = first_line(error)
+        raise DataError(f"{what}: {innermost(error) if said.startswith(_OF_JAVA) else said}.") from None
 
 
 def _frame(session: Any, name: str) -> Any:

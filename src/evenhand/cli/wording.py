@@ -19,7 +19,9 @@ _FLAGS = {
         "margin", "alpha", "correction", "seed", "strata", "cluster", "survey_strata", "group_probability",
         "table", "query", "sheet", "memory", "suppress",
     )
-} | {"groups": "--group", "cuts": "--cut", "period": "--by", "n_resamples": "--resamples"}  # fmt: skip
+} | {
+    "groups": "--group", "cuts": "--cut", "period": "--by", "n_resamples": "--resamples", "rows": "--read-rows",
+}  # fmt: skip
 # `name=`, `name='word'`, `name=True`, `name=0.01` and `name={'key': 'word'}`: a group such as `sex=Female` is none.
 _ASSIGNED = re.compile(r"`(\w+)=('[^'`]*'|\"[^\"`]*\"|True|False|[\d.]+|\{[^`]*\})?`(?: \(`--[\w-]+`\))?")
 
@@ -53,9 +55,10 @@ def _reworded(match: re.Match[str]) -> str:
         return f"`{name} = {inside}` under `[data]` in a plan"
     if name == "positive" and number:
         return f"`--positive {value}`"
-    if name in _FLAGS and not number:
+    of_audit = name == "rows" and value in ("", "True", "False")  # an option of the projection audit
+    if name in _FLAGS and not number and not of_audit:
         return f"`{_FLAGS[name]}`" if value in ("", "True") else f"`{_FLAGS[name]} {word}`"
-    if value and name != "rows" and any(name in options_of(audit.options) for audit in AUDITS.values()):
+    if value and any(name in options_of(audit.options) for audit in AUDITS.values()):
         written = value if number else value.lower() if value in ("True", "False") else f'"{word}"'
         return f"`{name} = {written}` in a plan"
     return match[0]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from functools import partial
 from typing import Any, Generic, Protocol, Self, TypeVar, cast
 
@@ -213,7 +214,9 @@ class LocalBatches(Batches):
         return None if some is None else some.records(np.arange(min(FIRST_ROWS, some.count.size)))
 
     def _walk(self, make: Callable[[], S]) -> S:
-        return add_up(make(), paced(self._read(), self.rows, self.progress))
+        # An error that ends a walk may be held while others begin, and an engine may allow one at a time.
+        with closing(paced(self._read(), self.rows, self.progress)) as batches:
+            return add_up(make(), batches)
 
 
 def add_up(summary: S, batches: Iterable[Any], where: str = "") -> S:

@@ -16,6 +16,8 @@ _OWN = 256 * 10**6
 # Bytes for each value of rows in memory, copies on the way included: 30 to 52 were measured in group audits.
 _OF_VALUE = 64
 _LEAST = 512 * 10**6
+# Values that are held where no amount was said: 3 to 5 GB.
+VALUE_LIMIT = 100 * 10**6
 # DuckDB needs about so much for each of its threads.
 _OF_THREAD = 128 * 10**6
 _UNITS = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "kib": 2**10, "mib": 2**20, "gib": 2**30}
@@ -58,15 +60,16 @@ def size_text(amount: float) -> str:
     return f"{amount / 1e9:.3g} GB" if amount >= 1e9 else f"{amount / 1e6:.0f} MB"
 
 
-def rows_within(memory: int, columns: int) -> int:
-    """Return how many rows of so many columns may be held in memory.
+def rows_within(memory: int | None, columns: int) -> int:
+    """Return how many rows of so many columns may be held in memory, also where no amount was said.
 
     Examples
     --------
-    >>> rows_within(10**9, 5)
-    2325000
+    >>> rows_within(10**9, 5), rows_within(None, 5)
+    (2325000, 20000000)
     """
-    return (memory - _OWN) // (_OF_VALUE * max(columns, 1))
+    values = VALUE_LIMIT if memory is None else (memory - _OWN) // _OF_VALUE
+    return values // max(columns, 1)
 
 
 def memory_of(rows: int, columns: int) -> int:

@@ -59,23 +59,23 @@ def wants_cells(options: Options, rows: int) -> bool:
         return True
     cut = ", or cut it with `cuts=`" if options.continuous else ""
     needs = f"{options.needs_rows} {'needs' if options.continuous else 'need'}" if options.needs_rows else ""
-    if (needs or options.rows == "keep") and options.memory is not None and rows > _most_rows(options):
-        about, allowed = size_text(memory_of(rows, len(options.columns))), size_text(options.memory)
+    columns = len(options.columns)
+    if (needs or options.rows == "keep") and options.memory is not None and rows > rows_within(options.memory, columns):
+        about, allowed = size_text(memory_of(rows, columns)), size_text(options.memory)
         asked = f"{needs or 'You asked for'} all {rows:,} rows in memory, which takes about {about}"
         raise DataError(
             f"{asked}, and `memory=` allows {allowed}. Allow more with `memory='{about.replace(' ', '')}'`{cut}."
         )
     if options.rows == "keep":
         return False
-    if rows > ROW_LIMIT and needs:
+    if needs and rows > _most_rows(options):
         raise DataError(f"{needs} all {rows:,} rows in memory. Pass `rows='keep'` to allow that{cut}.")
     return rows > _most_rows(options)
 
 
 def _most_rows(options: Options) -> int:
-    """Return how many rows are held in memory; more are added up."""
-    fitting = ROW_LIMIT if options.memory is None else rows_within(options.memory, len(options.columns))
-    return fitting if options.rows == "keep" else min(ROW_LIMIT, fitting)
+    """Return how many rows are held in memory where nothing else was said; more are added up."""
+    return min(ROW_LIMIT, rows_within(options.memory, len(options.columns)))
 
 
 def wants_batches(options: Options, rows: int) -> bool:

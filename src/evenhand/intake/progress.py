@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -25,7 +25,7 @@ def pace(done: int, rows: int, seconds: float) -> str:
     return f"{done:,} of {rows:,} rows, {rate:,.0f} rows per second, {_left((rows - done) / max(rate, 1e-9))} left"
 
 
-def paced(batches: Iterable[Any], rows: int, tell: Tell | None) -> Iterator[Any]:
+def paced(batches: Iterable[Any], rows: int, tell: Tell | None) -> Generator[Any]:
     """Yield batches and tell after each how far the walk is."""
     begin, done = time.monotonic(), 0
     for batch in batches:

@@ -108,7 +108,7 @@ def read(
     rows : {"auto", "keep", "cells", "batches"}
         Keep rows in memory, or add them up to cells. "batches" also lets a model work through the rows where they are,
         some at a time. "auto" makes cells of DuckDB relations, Spark frames and files with more than 5 million rows,
-        and batches where features of so many rows are named.
+        and batches where features of so many rows, or of more than 100 million values, are named.
     score_bins : int
         Number of equal-width bins of the score in cells.
     table, query : str, optional

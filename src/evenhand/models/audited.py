@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.arrays import FloatArray
-from evenhand.errors import DataError, EvenhandError
+from evenhand.errors import DataError, EvenhandError, first_line
 from evenhand.intake.parts import FeatureType
 from evenhand.models.gradient import GradientModel
 from evenhand.models.input_space import Columns, as_frame, own_values
@@ -197,7 +197,7 @@ class AuditedModel:
             values = np.asarray(quietly(ask, given), dtype=float)
         except EvenhandError:
             raise
-        except Exception as error:  # a stranger's model may raise anything
+        except (Exception, SystemExit) as error:  # a stranger's model may raise anything
             shown = ", ".join(list(columns)[:8]) + (", …" if len(columns) > 8 else "")
             text = next((name for name, c in columns.items() if np.asarray(c).dtype.kind not in "biuf"), None)
             hint = (
@@ -207,7 +207,8 @@ class AuditedModel:
             )
             raise DataError(
                 f"Model `{self.name}` raised {type(error).__name__} when asked about {n:,} rows of columns {shown}: "
-                f"{error}. It must take the audit's features, in their order, and give one score per row.{hint}"
+                f"{first_line(error)}. It must take the audit's features, in their order, and give one score per row."
+                f"{hint}"
             ) from error
         values = one_per_row(values, n, self.name)
         bad = int((~np.isfinite(values)).sum())

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from evenhand.errors import UsageError, near_matches
+from evenhand.errors import UsageError, first_line, near_matches
 from evenhand.files import hashed
 from evenhand.models.onnx import OnnxClassifier, onnx_session
 from evenhand.models.trusted import load_skops
@@ -90,8 +90,9 @@ def _imported(text: str) -> Any:
     module, _, name = text.partition(":")
     try:
         named: Any = importlib.import_module(module)
-    except Exception as error:  # whatever importing runs into
-        raise UsageError(f"Model `{text}`: module `{module}` cannot be imported ({error}).") from error
+    except (Exception, SystemExit) as error:  # whatever importing runs into
+        said = f"{type(error).__name__}: {first_line(error)}"
+        raise UsageError(f"Model `{text}`: module `{module}` cannot be imported ({said}).") from error
     for part in name.split("."):
         if not hasattr(named, part):
             raise UsageError(f"Model `{text}`: `{module}` has no `{part}`.{near_matches(part, dir(named))}")
@@ -128,5 +129,6 @@ def _pickled(path: Path, trusted: bool) -> Any:
         import pickle
 
         return pickle.loads(path.read_bytes())
-    except Exception as error:  # whatever the maker's code raises
-        raise UsageError(f"Model file `{path}` cannot be unpickled: {type(error).__name__}: {error}.") from error
+    except (Exception, SystemExit) as error:  # whatever the maker's code raises
+        said = f"{type(error).__name__}: {first_line(error)}"
+        raise UsageError(f"Model file `{path}` cannot be unpickled: {said}.") from error

@@ -99,14 +99,13 @@ def search_boundary(
     nearest, point = _first_inside(ask, Z, everyone, moves, inside)
     if not np.isfinite(nearest).any():
         return Searched(distance=nearest, point=point, excess_median=0.0, excess_high=0.0)
-    picked = stream(seed, "models/search").choice(len(Z), size=min(_CHECKED, len(Z)), replace=False)
+    # By content, not by place. What is found harder is not taken: it would be for some rows and not for others.
+    picked = np.lexsort(Z.T)[stream(seed, "models/search").choice(len(Z), size=min(_CHECKED, len(Z)), replace=False)]
     harder = replace(moves, starts=4 * moves.starts, rounds=2 * moves.rounds)
-    again, there = _first_inside(ask, Z, picked, harder, inside)
+    again = _first_inside(ask, Z, picked, harder, inside)[0]
     reached = np.isfinite(again)
     excess = np.maximum(0.0, 1 - again[reached] / np.maximum(nearest[picked][reached], 1e-300))
     median, high = np.quantile(excess, [0.5, 0.95]) if excess.size else (0.0, 0.0)
-    shorter = again < nearest[picked]
-    nearest[picked[shorter]], point[picked[shorter]] = again[shorter], there[shorter]
     return Searched(distance=nearest, point=point, excess_median=float(median), excess_high=float(high))
 
 

@@ -99,7 +99,19 @@ class Compared:
         return next((digits for digits in range(fewest, _MOST_DIGITS) if clear(digits)), _MOST_DIGITS)
 
     def _ends_clear(self, digits: int) -> bool:
-        return self._on_their_sides(() if self.interval is None else (self.interval.low, self.interval.high), digits)
+        ends = () if self.interval is None else (self.interval.low, self.interval.high)
+        return self._on_their_sides(ends, digits) and self._inside(self._rounded(self.change, self._digits), digits)
+
+    def _inside(self, change: float, digits: int | None = None) -> bool:
+        """Say whether a change as written lies in the interval, or in the one that its ends as written make."""
+        if self.interval is None or not self.interval.low <= self.change <= self.interval.high:
+            return True
+        low, high = (self._rounded(end, digits) for end in (self.interval.low, self.interval.high))
+        return low <= change <= high and (low < high or self.interval.low == self.interval.high)
+
+    def _rounded(self, value: float, digits: int | None) -> float:
+        value *= 1.0 if self.ratio else self.scale
+        return value if digits is None or not math.isfinite(value) else round(value, max(digits, 2 * self.ratio))
 
     def _clear(self, digits: int) -> bool:
         first, second = (round(value * self.scale, digits) for value in (self.first, self.second))
@@ -109,7 +121,7 @@ class Compared:
             shown = round(self.change * self.scale, digits)
             if not math.isclose(first - second, shown, abs_tol=10.0 ** -(digits + 3)):
                 return False
-        return self._on_their_sides((self.change,), digits)
+        return self._on_their_sides((self.change,), digits) and self._inside(self._rounded(self.change, digits))
 
     def _on_their_sides(self, values: Sequence[float], digits: int) -> bool:
         scale, digits = (1.0, max(digits, 2)) if self.ratio else (self.scale, digits)

@@ -14,7 +14,7 @@ from evenhand.audits.individual.options import IndividualSetting, MapOptions
 from evenhand.audits.individual.people import People, further, second_half
 from evenhand.audits.individual.region import Box
 from evenhand.audits.individual.totals import Totals
-from evenhand.errors import DataError, EvenhandError
+from evenhand.errors import DataError, EvenhandError, first_line
 from evenhand.intake import AuditData
 from evenhand.intake.batches import BATCH_ROWS
 from evenhand.intake.row_sample import content
@@ -110,8 +110,8 @@ def _moved(unfair: UnfairMap, piece: AuditData) -> Totals:
         raise
     except Exception as error:  # whatever a stranger's model runs into
         raise DataError(
-            f"{unfair.view.name} raised {type(error).__name__}: {error} while {piece.count.size} rows of a batch were "
-            "moved. Drop such rows, or mend the model."
+            f"{unfair.view.name} raised {type(error).__name__}: {first_line(error)} while {piece.count.size} rows of a "
+            "batch were moved. Drop such rows, or mend the model."
         ) from error
 
 

@@ -107,8 +107,9 @@ class DuckEngine:
         import pyarrow
 
         try:
-            for batch in self._relation.project(", ".join(parts)).to_arrow_reader(BATCH_ROWS):
-                yield batch_columns(batch.columns, wanted, self.kinds)
+            with self._relation.project(", ".join(parts)).to_arrow_reader(BATCH_ROWS) as reader:
+                for batch in reader:
+                    yield batch_columns(batch.columns, wanted, self.kinds)
         except (duckdb.Error, pyarrow.ArrowException, OSError) as error:
             lines = str(error).strip().splitlines() or [type(error).__name__]
             raise DataError(f"The rows cannot be read batch by batch: {lines[0].rstrip('. ')}.") from None

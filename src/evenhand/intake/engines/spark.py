@@ -101,9 +101,20 @@ def collected(frame: Any) -> list[Any]:
     try:
         return list(frame.collect())
     except Exception as error:  # Spark wraps what a worker raised in classes of its own, which differ by version
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        said = next((line for line in reversed(lines) if "Error: " in line or "Exception: " in line), lines[0])
-        raise DataError(f"Spark could not work through the rows: {said.rstrip('.')}.") from error
+        raise DataError(f"Spark could not work through the rows: {innermost(error)}.") from error
+
+
+def innermost(error: BaseException) -> str:
+    r"""Return the line of a complaint of Spark that says what happened: Java wraps the cause, and Python wraps Java.
+
+    Examples
+    --------
+    >>> innermost(OSError("An error occurred while calling o7.collect.\nCaused by: java.io.EOFException: End"))
+    'java.io.EOFException: End'
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    said = next((line for line in reversed(lines) if "Error: " in line or "Exception: " in line), lines[0])
+    return said.removeprefix("Caused by: ").rstrip(".")
 
 
 def _arrays(frame: Any) -> list[Any]:
