@@ -35,6 +35,8 @@ def stored():
         ("plan-logistic-real-given", 6),
         ("plan-network-given", 4),
         ("plan-boosting-blind", 4),
+        ("plan-logistic-batches-given", 3),
+        ("plan-boosting-batches-blind", 3),
     ],
 )
 def test_default_plan_with_random_groups(defaults, key, runs):
