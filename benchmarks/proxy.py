@@ -66,7 +66,7 @@ def measure(rows: int, numeric: int) -> dict[str, Any]:
     inside = rng.random(rows) < 0.5
     weight = np.ones(rows)
     design = make_design(columns, weight, inside)
-    X = design.encode(columns)
+    X = np.ascontiguousarray(design.encode(columns))  # one row after the other, as the audit has the rows it draws
     models = [fit(rng.normal(0, 0.3, design.width), -0.5) for _ in range(4)]
     eta_fit, eta1_fit, member, h_fit = models
     h = expit(X @ h_fit.all_rows.coef - 0.5)
