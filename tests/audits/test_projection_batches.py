@@ -21,6 +21,7 @@ import evenhand as eh
 from evenhand.audits.projection import batched
 from evenhand.audits.projection.batched import _Records
 from evenhand.errors import DataError, UsageError
+from evenhand.models import distances
 
 FEATURES = ["x", "z", "job"]
 
@@ -151,6 +152,25 @@ def test_features_without_numbers(table: pd.DataFrame) -> None:
     kept, batched = both(words, rows, {"model": model})
     assert kept[0].counts == batched[0].counts
     assert (kept[0].verdict, kept[0].reason) == (batched[0].verdict, batched[0].reason)
+
+
+def test_no_boundary_is_searched_to_see_that_a_score_is_not_linear(
+    table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, features = fitted("forest", table)
+    searched: list[int] = []
+    search = distances.search_boundary
+
+    def counted(decide: Any, margin: Any, rows: Any, *rest: Any, **more: Any) -> Any:
+        searched.append(len(rows))
+        return search(decide, margin, rows, *rest, **more)
+
+    monkeypatch.setattr(distances, "search_boundary", counted)
+    monkeypatch.setattr(batched, "_TRIAL_ROWS", 100)
+    few = duckdb.from_df(table.iloc[:400])
+    data = eh.read(few, outcome="y", groups="sex", features=features, rows="batches")
+    eh.audit_projection(data, model=model, rng=0)
+    assert searched == [100, 400]  # some rows to see how, and then all
 
 
 def test_a_column_of_distances(table: pd.DataFrame) -> None:

@@ -37,6 +37,7 @@ from evenhand.models import AuditedModel, audited_model
 from evenhand.models.distances import BoundaryDistance, boundary_distance
 from evenhand.models.gradient_sklearn import final_step
 from evenhand.models.ground import find_ground
+from evenhand.models.linear import linear_form
 
 EXACT_ROWS = 1 << 20
 DIGITS = 10  # of a distance where there are more rows
@@ -93,7 +94,7 @@ def _by_model(data: AuditData, model: AuditedModel, how: Distances, seed: int) -
     if data.batches is not None and how.scale in ("std", "range"):
         # In one walk, in which the rows are drawn that show how the model's distances are found. Those of a linear
         # score are proportional in any units, so that they need not wait until the spread is known.
-        if _is_linear(model, batches.plain.first(), how, seed):
+        if _is_linear(model, batches.plain.first(), how):
             own = replace(how, scale="none")
             both = batches.plain.fold(partial(Several, _Spread, _make_records(batches, model, own, seed)))
             spread, ahead = both.summaries
@@ -135,12 +136,12 @@ def _by_model(data: AuditData, model: AuditedModel, how: Distances, seed: int) -
     return made, _stated(data, priced(made, model_boundary(made, measured, how), how.cost))
 
 
-def _is_linear(model: AuditedModel, some: AuditData, how: Distances, seed: int) -> bool:
+def _is_linear(model: AuditedModel, some: AuditData, how: Distances) -> bool:
     """Say whether distances are those to a plane, as far as some rows show; jumps have a price that no unit changes."""
     if how.categorical or how.method not in ("auto", "linear"):
         return False
-    columns = {n: some.features[n][:_TRIAL_ROWS] for n in input_names(model, some, how)}
-    return boundary_distance(model, columns, how, seed=seed).method == "linear"
+    ground = find_ground(model, {n: some.features[n][:_TRIAL_ROWS] for n in input_names(model, some, how)})
+    return ground.surface is not None and linear_form(ground.surface, ground.E) is not None
 
 
 def _proportion(one: BoundaryDistance, other: BoundaryDistance) -> float | None:
