@@ -145,6 +145,8 @@ def perform(
     if model is not None and (data.features or data.batches is not None):
         model = audited_model(model, data)
         notes += model.notes
+        if model.problem and "group" in plan.audits and data.decision is None and data.score is None:
+            raise DataError(model.problem)  # there is nothing that groups could differ in
         if any(AUDITS[name].of_decisions for name in plan.audits):
             data, scored = decided(data, model)
             notes += scored

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import duckdb
 import numpy as np
+import pyarrow
 import pytest
 
 import evenhand as eh
@@ -222,3 +224,12 @@ def test_models_from_files_are_asked_by_their_columns_names(tmp_path):
     decided = pipeline.predict(frame)
     assert found[0].findings[0].estimate == pytest.approx(decided[1::2].mean() - decided[::2].mean())
     assert all("Not an input of the model" in " ".join(run.data["notes"]) for run in found)
+
+
+@pytest.mark.parametrize("rows", ["keep", "batches"])
+def test_a_model_without_a_number_for_everybody_is_named_as_the_cause(rows):
+    x, sex = np.linspace(0, 1, 400), np.tile(["F", "M"], 200)
+    table = pyarrow.table({"y": (x > 0.4).astype(int), "sex": sex, "x": x})
+    data = eh.read(duckdb.from_arrow(table), outcome="y", groups="sex", features=["x"], rows=rows)
+    with pytest.raises(DataError, match=r"gave 4 of 400 scores that are not finite numbers"):
+        eh.audit(data, model=lambda X: np.where(X[:, 0] > 0.99, np.nan, X[:, 0]), rng=0)
